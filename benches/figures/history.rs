@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use workerctl::machine::Entry;
+use workerctl::model::schedule::{Fate, SlotRow};
 use workerctl::model::{RunId, RunSpec, ThreadId, Timestamp};
 use workerctl::protocol::RunSummary;
 use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
@@ -47,6 +48,24 @@ pub(crate) fn filled(runs: u64) -> Workspace {
         begun.elapsed().as_secs_f64()
     );
     workspace
+}
+
+/// Writes what a daily schedule left in a year: a row of its ledger and a finished run for each day.
+pub(crate) fn fill_year(workspace: &Workspace, schedule: &str) {
+    let sample = Sample::of(workspace);
+    let store = SledStore::open(&workspace.state().join("store"), OpenOptions::default()).unwrap();
+    let mut writes = Vec::new();
+    for ago in 1..=365 {
+        let at = sample.submitted_at().minus_millis(ago * 86_400_000);
+        let (run, _) = sample.copy(None, at, ago, &mut writes);
+        let mut row = SlotRow::one(at, Fate::Ran, at);
+        row.run = Some(run);
+        writes.push(Write::Slot {
+            schedule: schedule.to_owned(),
+            row,
+        });
+    }
+    store.commit(&Batch { writes }).unwrap();
 }
 
 impl Sample {

@@ -28,12 +28,16 @@ const LISTENERS: usize = 20;
 /// Schedules of one worker, as they are written.
 const OF_WORKER: usize = 100;
 
+/// A schedule that has been due on each day of a year.
+const OF_A_YEAR: &str = "w100/s0#job-10000";
+
 pub(crate) fn measure(scale: Scale, report: &mut Report) {
     let workspace = history::filled(scale.history_runs);
     let schedules = scale.schedules / 10;
     for worker in 0..schedules.div_ceil(OF_WORKER) {
         write_worker(&workspace, 100 + worker, true);
     }
+    history::fill_year(&workspace, OF_A_YEAR);
     let daemon = workspace.daemon();
     let control = workspace.dial();
     wait_in_the_queue(&control, scale.history_runs / 10);
@@ -110,6 +114,10 @@ fn answers(
         );
     }
     let year_ago = SystemClock::default().now().minus_millis(365 * 86_400_000);
+    let calendar = format!(
+        "/v1/schedules/calendar?bucket=day&from_ms={}",
+        year_ago.millis()
+    );
     let counts = format!("/v1/stats?bucket=day&from={}", &year_ago.rfc3339()[..10]);
     for (what, path) in [
         ("counts of a year", &*format!("{counts}&by=all")),
@@ -117,10 +125,10 @@ fn answers(
             "counts of a year, one skill",
             &*format!("{counts}&skill=w1/go"),
         ),
-        ("a calendar of a year", "/v1/schedules/calendar?bucket=day"),
+        ("a calendar of a year", &calendar),
         (
             "a calendar of a year, one schedule",
-            "/v1/schedules/calendar?bucket=day&schedule=w100/s0%23job-100000",
+            &format!("{calendar}&schedule={}", OF_A_YEAR.replace('#', "%23")),
         ),
     ] {
         let answered = seconds(path);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::control::EngineControl;
 use super::due::{self, Due};
-use super::schedules::{named, summary_of};
+use super::schedules::{defined_or_gone, summary_of};
 use crate::model::schedule::{Schedule, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Bucket, Calendar, CalendarCell, CalendarQuery, HALF_HOUR_MS, SlotCounts};
@@ -113,18 +113,14 @@ impl EngineControl {
     pub(super) fn calendar_of(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
         let catalog = self.factory.definitions.current();
         let now = self.clock.now();
-        let defined = query.schedule.as_ref().map(|id| named(&self.factory, id));
-        // One whose definition has gone still has its rows.
-        let defined = match defined.transpose() {
-            Err(unknown) => {
-                let id = query.schedule.as_deref().unwrap_or_default();
-                self.store.schedule(id)?.ok_or(unknown).map(|_| None)
-            }
-            defined => defined,
-        }?;
-        let timezone = match &defined {
-            Some(schedule) => schedule.timezone.to_string(),
-            None => catalog.config.timezone.clone(),
+        let one = query
+            .schedule
+            .as_ref()
+            .map(|id| defined_or_gone(&self.factory, self.store.as_ref(), id))
+            .transpose()?;
+        let timezone = match &one {
+            Some((_, Some(schedule))) => schedule.timezone.to_string(),
+            _ => catalog.config.timezone.clone(),
         };
         let zone: Zone = timezone.parse().unwrap_or(Zone::UTC);
         let from = query
@@ -134,8 +130,7 @@ impl EngineControl {
             .to_ms
             .map_or_else(|| now.plus_millis(7 * DAY_MS), Timestamp::from_millis);
         let mut cells = Cells::new(zone, query.bucket, (from, to))?;
-        let (is_cut, due) = if let Some(id) = &query.schedule {
-            let id = defined.as_ref().map_or(id.as_str(), |one| &one.id);
+        let (is_cut, due) = if let Some((id, defined)) = &one {
             self.count_one(&mut cells, id, defined.as_deref(), now)?
         } else {
             self.count_all(&mut cells, query.worker.as_deref())?;

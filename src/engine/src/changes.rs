@@ -199,8 +199,12 @@ fn told(kept: Vec<Kept>) -> Vec<Change> {
             Kept::Run(run) if !many && newest.get(&run.summary.run) == Some(&at) => {
                 told.push(Change::Run(run.text()));
             }
-            Kept::Other(change) if !told.contains(&change) => told.push(change),
-            Kept::Run(_) | Kept::Other(_) => {}
+            Kept::Run(_) => {}
+            // The reader looks at what has changed after what is told before it.
+            Kept::Other(change) => {
+                told.retain(|one| *one != change);
+                told.push(change);
+            }
         }
     }
     told
@@ -285,8 +289,8 @@ mod tests {
         let text = serde_json::to_string(&summary).unwrap();
         let expected = [
             Change::Hello { resumed: true },
-            Change::Schedules,
             Change::Run(text.into()),
+            Change::Schedules,
         ];
         assert_eq!(all(&changes, &id), expected);
         // Another engine counts anew.

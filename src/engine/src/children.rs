@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Bytes of a child's answer that its parent is given: the last of them.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Lines of a child's log that are looked through for it.
-const LINES_MAX: u32 = 100_000;
+/// Lines of a child's log that may hold them: none takes less than a byte, with its end.
+const ANSWER_LINES_MAX: u32 = 64 * 1024 + 1;
 
 /// What children need of the engine.
 pub(super) struct Children {
@@ -294,14 +294,23 @@ fn said(shown: &RunSnapshot) -> String {
     if let Some(text) = texts.find(|text| !text.trim().is_empty()) {
         return last_of(text).to_owned();
     }
-    let query = LogsQuery {
-        tail: Some(LINES_MAX),
+    let mut query = LogsQuery {
+        tail: Some(ANSWER_LINES_MAX),
         stream: Some(LogStream::Stdout.name().to_owned()),
         ..LogsQuery::default()
     };
-    let page = reading::page(&shown.spec, &query).unwrap_or_default();
-    let text: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
-    last_of(&text.join("\n")).to_owned()
+    let mut text = String::new();
+    while let Ok(page) = reading::page(&shown.spec, &query) {
+        for line in &page.lines {
+            text.push_str(&line.text);
+            text.push_str(if line.continued { "" } else { "\n" });
+        }
+        text = last_of(&text).to_owned();
+        let Some(next) = page.next else { break };
+        (query.from, query.tail) = (next, None);
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    text
 }
 
 fn last_of(text: &str) -> &str {

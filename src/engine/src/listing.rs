@@ -143,28 +143,18 @@ fn tells(run: &RunSummary, text: &str) -> bool {
 
 /// Refuses what no run can be in.
 pub fn expect_known_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
-    const OUTCOMES: [&str; 10] = [
-        "succeeded",
-        "failed",
-        "cancelled",
-        "timed_out",
-        "denied",
-        "unknown",
-        "active",
-        "unverified",
-        "reconciled",
-        "nothing_to_do",
-    ];
+    const OTHERS: [&str; 4] = ["active", "unverified", "reconciled", "nothing_to_do"];
+    let known = || Outcome::NAMES.into_iter().chain(OTHERS);
     let is_known = |outcome: &&str| {
         let mut phases = crate::model::Phase::ALL.iter();
-        OUTCOMES.contains(outcome) || phases.any(|phase| phase.name() == *outcome)
+        known().any(|one| one == *outcome) || phases.any(|phase| phase.name() == *outcome)
     };
     match query.outcomes().find(|outcome| !is_known(outcome)) {
         None => Ok(()),
         Some(outcome) => {
             let text = format!("`{outcome}` is no outcome and no phase");
             Err(Diagnostic::new(Kind::Usage, "outcome", text)
-                .hint(format!("one of: {}", OUTCOMES.join(", "))))
+                .hint(format!("one of: {}", known().collect::<Vec<_>>().join(", "))))
         }
     }
 }

@@ -364,6 +364,25 @@ pub(super) fn named(factory: &RunFactory, id: &str) -> Result<Arc<Schedule>, Dia
         .ok_or_else(|| unknown(id))
 }
 
+/// The id of a schedule as it is defined, with its definition; `None` where that has gone and what is stored of it has not.
+pub(super) fn defined_or_gone(
+    factory: &RunFactory,
+    store: &dyn Store,
+    id: &str,
+) -> Result<(String, Option<Arc<Schedule>>), Diagnostic> {
+    let unknown = match named(factory, id) {
+        Ok(defined) => return Ok((defined.id.to_string(), Some(defined))),
+        Err(unknown) => unknown,
+    };
+    let mut gone = None;
+    store.schedules(&mut |stored, _| {
+        if stored.eq_ignore_ascii_case(id) {
+            gone = Some(stored.to_owned());
+        }
+    })?;
+    Ok((gone.ok_or(unknown)?, None))
+}
+
 /// The schedule of this id, which its definition does not switch off.
 pub(super) fn switched_on(factory: &RunFactory, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
     refuse_switched_off(&factory.definitions.current(), id)?;

@@ -85,10 +85,8 @@ impl EngineControl {
         skill: &SkillRef,
         running: Option<&RunId>,
     ) -> Result<Option<RunSummary>, Diagnostic> {
-        let newest = match running {
-            Some(run) => Some(*run),
-            None => self.store.newest_of(skill)?,
-        };
+        // One that is older may still go on.
+        let newest = self.store.newest_of(skill)?.max(running.copied());
         let run = newest.map(|run| summary_of(&self.view, self.store.as_ref(), run));
         Ok(run.transpose()?.flatten())
     }

@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
 use super::run_factory::RunFactory;
-use super::schedules::{named, summary_of};
+use super::schedules::{defined_or_gone, summary_of};
 use super::view::View;
 use crate::catalog::Catalog;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
@@ -326,25 +326,16 @@ fn wanted(
     store: &dyn Store,
     query: &SlotsQuery,
 ) -> Result<Vec<Ledger>, Diagnostic> {
+    if let Some(wanted) = &query.schedule {
+        let (id, _) = defined_or_gone(factory, store, wanted)?;
+        return Ok(vec![Ledger::new(&id, LATEST)]);
+    }
     let mut known = Vec::new();
     store.schedules(&mut |id, state| {
-        let is_wanted = query
-            .schedule
-            .as_ref()
-            .is_none_or(|wanted| id.eq_ignore_ascii_case(wanted));
-        if is_wanted {
-            let reaches = state.map_or(LATEST, |state| reach(catalog, id, &state));
-            known.push(Ledger::new(id, reaches));
-        }
+        let reaches = state.map_or(LATEST, |state| reach(catalog, id, &state));
+        known.push(Ledger::new(id, reaches));
     })?;
-    match &query.schedule {
-        // It is defined, and nothing was due yet.
-        Some(wanted) if known.is_empty() => {
-            let defined = named(factory, wanted)?;
-            Ok(vec![Ledger::new(&defined.id, LATEST)])
-        }
-        _ => Ok(known),
-    }
+    Ok(known)
 }
 
 /// Up to where rows of a schedule may reach. Where the clock was stepped back, or events make it due, they may lie beyond

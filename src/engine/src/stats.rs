@@ -31,20 +31,17 @@ impl EngineControl {
         let mut lines: BTreeMap<(String, Option<String>), DayCounts> = BTreeMap::new();
         for at in times {
             self.store.counts(&at, &subjects, &mut |of, counts| {
-                if let Some(name) = name_of(query, &at, &of) {
+                let name = name_of(query, &at, &of).filter(|_| counts.runs() > 0);
+                if let Some(name) = name {
                     let bucket = query.bucket.map(|_| at.clone());
                     lines.entry((name, bucket)).or_default().add(&counts);
                 }
             })?;
-        }
-        lines.retain(|_, counts| counts.runs() > 0);
-        if lines.len() > STATS_MAX {
-            let message = format!(
-                "there are {} lines, and at most {STATS_MAX} are answered",
-                lines.len()
-            );
-            return Err(Diagnostic::new(Kind::Usage, "too_many", message)
-                .hint("ask for less time, for one worker, or by worker"));
+            if lines.len() > STATS_MAX {
+                let message = format!("more than {STATS_MAX} lines would be answered");
+                return Err(Diagnostic::new(Kind::Usage, "too_many", message)
+                    .hint("ask for less time, for one worker, or by worker"));
+            }
         }
         // An hour is told as the instant of its beginning, a day as it is kept.
         let rest = match query.bucket {

@@ -59,9 +59,9 @@ pub fn changed_paths(
     for (index, delta) in diff.deltas().enumerate().take(paths_max) {
         let bytes = handle.bytes_of(&delta);
         let is_compared = bytes <= left;
-        left = left.saturating_sub(bytes);
         let (mut lines, mut is_binary) = (None, false);
         if is_compared {
+            left -= bytes;
             (lines, is_binary) = handle.lines_of(&diff, index)?;
         }
         let (path, change) = change_of(&delta);

@@ -47,7 +47,9 @@ impl RunId {
 
     /// The lowest id of an instant: all runs that were submitted before it are below.
     pub fn lowest_of(at: Timestamp) -> RunId {
-        RunId(ulid::Ulid::from_parts(at.millis().max(0).unsigned_abs(), 0))
+        // An id holds 48 bits of it.
+        let millis = at.millis().clamp(0, (1 << 48) - 1);
+        RunId(ulid::Ulid::from_parts(millis.unsigned_abs(), 0))
     }
 
     /// The last 8 characters, lower case, as tables show it.

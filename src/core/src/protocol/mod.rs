@@ -53,7 +53,7 @@ pub use stats::{Bucket, Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, Stats
 pub use unique::Unique;
 pub use upcoming::{
     BlockedSchedule, ExplainQuery, ExplainedSchedule, LookedUntil, NextQuery, NextSlot, NextSlots,
-    SlotsLeftOut, UPCOMING_MAX,
+    SlotsLeftOut,
 };
 pub use watch::{Change, FollowQuery, LogLine, LogStream, RunLine, WatchEvent};
 pub use web::{

@@ -9,7 +9,7 @@ use crate::model::schedule::{DstWarning, Fate, Sentence};
 const UPCOMING_DEFAULT: u32 = 5;
 
 /// Most slots of one answer.
-pub const UPCOMING_MAX: u32 = 10_000;
+const UPCOMING_MAX: u32 = 10_000;
 
 fn most(count: u32) -> usize {
     let most = match count {

@@ -30,12 +30,6 @@ impl LogFilter {
         })
     }
 
-    /// Whether nothing is left out.
-    pub fn wants_all(&self) -> bool {
-        let wants_some = self.attempt.is_some() || self.since.is_some() || self.text.is_some();
-        self.streams.is_empty() && !wants_some
-    }
-
     /// Whether a line is wanted.
     pub fn wants(&self, line: &LogLine) -> bool {
         let holds = |text: &String| without_sgr(&line.text).to_lowercase().contains(text);
@@ -89,7 +83,6 @@ mod tests {
             kept.map(|line| line.at.millis()).collect()
         };
         let all = LogsQuery::default();
-        assert!(LogFilter::of(&all).unwrap().wants_all());
         assert_eq!(kept(&all), [10, 20, 30]);
         let search = |text: &str| LogsQuery {
             search: Some(text.to_owned()),

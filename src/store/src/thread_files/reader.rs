@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::{Directory, FileError, LineRead, log_name, read_line};
 use crate::model::{ThreadId, Timestamp};
 use crate::protocol::{LogLine, LogStream};
-use crate::thread::line::read_loose;
+use crate::thread::line::{number_of, read_loose};
 
 /// Most bytes of records that one page holds.
 const PAGE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -68,13 +68,26 @@ impl LogReader {
     /// Passes over the lines before `line`, most of them unread.
     pub fn skip_to(&mut self, line: u64) -> Result<(), FileError> {
         self.approach(line)?;
+        self.pass(line)
+    }
+
+    fn pass(&mut self, line: u64) -> Result<(), FileError> {
         let mut buffer = Vec::new();
         while self.line < line {
-            if self.step(&mut buffer)?.is_none() {
-                break;
+            match self.step(&mut buffer)? {
+                Some(true) => number_of(&buffer)
+                    .into_iter()
+                    .for_each(|at| self.passed(at)),
+                Some(false) => {}
+                None => break,
             }
         }
         Ok(())
+    }
+
+    /// A record tells its own number: where damage took the ends of lines, fewer are counted.
+    fn passed(&mut self, line: u64) {
+        self.line = self.line.max(line.saturating_add(1));
     }
 
     /// Reads at most `limit` lines. A line that is still being written is left for the next call.
@@ -90,7 +103,9 @@ impl LogReader {
             let (line, Some(readable)) = (self.line, self.step(&mut buffer)?) else {
                 return Ok(LogPage { lines, more: false });
             };
-            lines.extend(Some(shown(&buffer, line, readable)).filter(wants));
+            let line = shown(&buffer, line, readable);
+            self.passed(line.line);
+            lines.extend(Some(line).filter(wants));
         }
         Ok(LogPage { lines, more: true })
     }
@@ -109,7 +124,7 @@ impl LogReader {
             }
             LineRead::Whole | LineRead::TooLong => {
                 self.offset += taken;
-                self.line += 1;
+                self.line = self.line.saturating_add(1);
                 Ok(Some(read == LineRead::Whole))
             }
         }

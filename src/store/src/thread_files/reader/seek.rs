@@ -29,13 +29,11 @@ impl LogReader {
         let size = self.size()?;
         for window in [NEAR_BYTES, NEAR_BYTES + RECORD_BYTES_MAX as u64] {
             let begin = size.saturating_sub(window);
-            if begin <= self.offset || self.land(begin)? {
+            if begin <= self.offset || self.land(begin, size)? {
                 break;
             }
         }
-        let mut buffer = Vec::new();
-        while self.step(&mut buffer)?.is_some() {}
-        Ok(())
+        self.pass(u64::MAX)
     }
 
     /// Goes to the first of the last `count` lines that are wanted.
@@ -45,10 +43,12 @@ impl LogReader {
         let (mut end, mut block) = (self.offset, BLOCK_BYTES);
         let floor = end.saturating_sub(TAIL_BYTES_MAX);
         while found < count && end > floor {
-            let begin = end.saturating_sub(block);
-            let start = Mark { line: 0, offset: 0 };
-            self.go(start)?;
-            if begin > 0 && (!self.land(begin)? || self.offset >= end) {
+            let begin = end.saturating_sub(block).max(floor);
+            self.go(Mark { line: 0, offset: 0 })?;
+            if begin > 0 && !self.land(begin, end)? {
+                if begin == floor {
+                    break;
+                }
                 // One line takes the whole block.
                 block *= 2;
                 continue;
@@ -75,7 +75,9 @@ impl LogReader {
             let Some(readable) = self.step(&mut buffer)? else {
                 break;
             };
-            if wants(&shown(&buffer, mark.line, readable)) {
+            let line = shown(&buffer, mark.line, readable);
+            self.passed(line.line);
+            if wants(&line) {
                 marks.push_back(mark);
             }
             if marks.len() > count {
@@ -94,8 +96,7 @@ impl LogReader {
         let mut searched = low.offset;
         while low.line < line && high.saturating_sub(searched) > NEAR_BYTES {
             let middle = searched + (high - searched) / 2;
-            let landed = self.land(middle)? && self.offset < high;
-            if landed && (low.line..=line).contains(&self.line) {
+            if self.land(middle, high)? && (low.line..=line).contains(&self.line) {
                 low = self.mark();
                 searched = low.offset;
             } else {
@@ -105,8 +106,9 @@ impl LogReader {
         self.go(low)
     }
 
-    /// Goes to the first readable record that begins behind `offset`; `false`: there is none, and nothing has moved.
-    fn land(&mut self, offset: u64) -> Result<bool, FileError> {
+    /// Goes to the first readable record that begins behind `offset` and before `until`; `false`: there is none, and nothing
+    /// has moved.
+    fn land(&mut self, offset: u64, until: u64) -> Result<bool, FileError> {
         let before = self.mark();
         let mut at = Mark { line: 0, offset };
         self.go(at)?;
@@ -127,6 +129,10 @@ impl LogReader {
             }
             at.offset += taken;
             is_whole = true;
+            if at.offset >= until {
+                self.go(before)?;
+                return Ok(false);
+            }
         }
     }
 

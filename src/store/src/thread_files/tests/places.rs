@@ -109,6 +109,23 @@ fn damage_hides_no_lines_but_its_own() {
     assert_eq!(numbers, (lines - 10..lines - 1).collect::<Vec<_>>());
     reader.skip_to_last(3, ALL).unwrap();
     assert_eq!(reader.line(), lines - 4);
+    // Pages go on where the one before ended, also behind what has lost the ends of its lines.
+    let mut numbers: Vec<u64> = Vec::new();
+    loop {
+        let mut reader = super::places::reader(&place);
+        reader
+            .skip_to(numbers.last().map_or(0, |last| last + 1))
+            .unwrap();
+        let page = reader.page(1_000).unwrap();
+        numbers.extend(page.lines.iter().map(|line| line.line));
+        assert_eq!(Some(reader.line()), numbers.last().map(|last| last + 1));
+        if !page.more {
+            break;
+        }
+    }
+    let lost = lines - 1 - numbers.len() as u64;
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!((5..12).contains(&lost), "{lost}");
     // A file that is no log at all has lines as well.
     std::fs::write(place.log(), vec![b'\n'; 600_000]).unwrap();
     let mut reader = super::places::reader(&place);
