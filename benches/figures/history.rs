@@ -57,13 +57,20 @@ pub(crate) fn fill_year(workspace: &Workspace, schedule: &str) {
     let mut writes = Vec::new();
     for ago in 1..=365 {
         let at = sample.submitted_at().minus_millis(ago * 86_400_000);
-        let (run, _) = sample.copy(None, at, ago, &mut writes);
+        let mut of_run = Vec::new();
+        let (run, _) = sample.copy(None, at, ago, &mut of_run);
+        for write in &mut of_run {
+            if let Write::Finished(summary) = write {
+                (summary.schedule, summary.slot) = (Some(schedule.to_owned()), Some(at));
+            }
+        }
         let mut row = SlotRow::one(at, Fate::Ran, at);
         row.run = Some(run);
         writes.push(Write::Slot {
             schedule: schedule.to_owned(),
             row,
         });
+        writes.extend(of_run);
     }
     store.commit(&Batch { writes }).unwrap();
 }

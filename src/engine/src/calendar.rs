@@ -188,18 +188,21 @@ impl EngineControl {
             let anchor = state.as_ref().map_or(now, |state| state.anchor);
             Recurrence::of(&defined.trigger, zone, anchor)
         });
-        let mut ended = Vec::new();
+        let mut unknown = Vec::new();
         self.store
             .slots(id, Some(cells.to()), &mut |row| match row {
                 Ok(row) if row.to < cells.from() => ControlFlow::Break(()),
                 Ok(row) => {
                     count_row(cells, &row, recurrence.as_ref());
-                    ended.extend(row.run.map(|run| (row.from, run)));
+                    match &row.outcome {
+                        Some(outcome) => cells.add(row.from, &SlotCounts::of_outcome(outcome)),
+                        None => unknown.extend(row.run.map(|run| (row.from, run))),
+                    }
                     ControlFlow::Continue(())
                 }
                 Err(_) => ControlFlow::Continue(()),
             })?;
-        for (slot, run) in ended {
+        for (slot, run) in unknown {
             let run = summary_of(&self.view, self.store.as_ref(), run)?;
             if let Some(outcome) = run.and_then(|run| run.outcome) {
                 cells.add(slot, &SlotCounts::of_outcome(outcome.name()));

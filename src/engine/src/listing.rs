@@ -153,8 +153,10 @@ pub fn expect_known_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
         None => Ok(()),
         Some(outcome) => {
             let text = format!("`{outcome}` is no outcome and no phase");
-            Err(Diagnostic::new(Kind::Usage, "outcome", text)
-                .hint(format!("one of: {}", known().collect::<Vec<_>>().join(", "))))
+            Err(Diagnostic::new(Kind::Usage, "outcome", text).hint(format!(
+                "one of: {}",
+                known().collect::<Vec<_>>().join(", ")
+            )))
         }
     }
 }

@@ -112,6 +112,7 @@ impl Plan {
                 self.count(table, &key, summary)?;
                 self.put(table, key, Some((summary.run, "summary")), summary.as_ref())?;
                 self.newest(table, summary)?;
+                self.ended(table, summary)?;
                 self.runs.push(summary.run);
             }
             Write::Closed(run) => {
@@ -263,6 +264,23 @@ impl Plan {
             Err(StoreError::Corrupt { .. }) => Ok(None),
             Err(other) => Err(other),
         }
+    }
+
+    /// The row of a run's slot says how it ended: whoever counts rows need not look at runs.
+    fn ended(&mut self, table: &impl Table, run: &RunSummary) -> Result<(), StoreError> {
+        let (Some(schedule), Some(slot)) = (&run.schedule, run.slot) else {
+            return Ok(());
+        };
+        let key = keys::slot(schedule, slot);
+        let row = self.slot(table, &key)?;
+        if let Some(mut row) = row.filter(|row| row.run == Some(run.run)) {
+            row.outcome = run
+                .outcome
+                .as_ref()
+                .map(|outcome| outcome.name().to_owned());
+            self.put(table, key, None, &row)?;
+        }
+        Ok(())
     }
 
     /// Remembers a run as the newest of its skill.

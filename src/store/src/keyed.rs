@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::batch;
 use super::counts;
-use super::hours::HeldHours;
+use super::held::HeldCounts;
 use super::keys;
 use super::record;
 use super::stored::{damaged, payload_of};
@@ -93,7 +93,7 @@ pub(super) struct Keyed<T> {
     known: Mutex<RunIndex>,
     /// Held by whoever reads all runs, so that it is done once.
     reading: Mutex<()>,
-    hours: HeldHours,
+    held: HeldCounts,
     written: AtomicU64,
 }
 
@@ -126,7 +126,7 @@ impl<T: Table> Keyed<T> {
             }),
             known: Mutex::new(RunIndex::default()),
             reading: Mutex::new(()),
-            hours: HeldHours::default(),
+            held: HeldCounts::default(),
             written: AtomicU64::new(0),
         }
     }
@@ -148,7 +148,7 @@ impl<T: Table> Keyed<T> {
         writer.lazy.clear();
         writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
         *lock(&self.known) = RunIndex::default();
-        self.hours.forget();
+        self.held.forget();
         Ok(())
     }
 
@@ -250,7 +250,7 @@ impl<T: Table> Keyed<T> {
         let result = write(&mut writer);
         if let Err(error) = &result {
             writer.health = health_after(error, Health::Sound);
-            self.hours.forget();
+            self.held.forget();
         }
         result
     }
@@ -265,7 +265,7 @@ impl<T: Table> Keyed<T> {
             // Before it is tried: what fails may have been written all the same.
             writer.unsynced = true;
             self.table.apply(&rows)?;
-            self.hours.learn(&self.table, &rows)?;
+            self.held.learn(&self.table, &rows)?;
             writer.commits = commits;
             if !durable {
                 writer.lazy.append(&mut rows);

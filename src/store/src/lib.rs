@@ -23,7 +23,7 @@ mod files;
 mod flushing;
 mod guard;
 mod half_day;
-mod hours;
+mod held;
 pub mod identity;
 mod keyed;
 mod keys;

@@ -242,6 +242,9 @@ pub struct SlotRow {
     /// The run that it led to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// How that ended, by the name of its outcome; absent until then, and in rows of versions that wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// When that was decided.
     pub at: Timestamp,
     /// Why, where the fate alone does not say it.
@@ -258,6 +261,7 @@ impl SlotRow {
             count: Some(1),
             fate,
             run: None,
+            outcome: None,
             at,
             reason: None,
         }

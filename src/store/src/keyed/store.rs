@@ -15,7 +15,7 @@ use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
 use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 use crate::stored::after;
 use crate::table::{Row, Table};
-use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts, hours, tally};
+use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts, held, tally};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -200,6 +200,9 @@ impl<S: OverTable> Store for S {
         callback: &mut dyn FnMut(Counted, DayCounts),
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
+        if of == Counted::All.key() {
+            return keyed.held.day(&keyed.table, at, callback);
+        }
         let range = KeyRange::counts(at, of);
         keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
             if let Some((_, of)) = keys::counts_of(key) {
@@ -218,13 +221,13 @@ impl<S: OverTable> Store for S {
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
         let Some(worker) = worker else {
-            return keyed.hours.each(&keyed.table, (from, to), callback);
+            return keyed.held.half_hours(&keyed.table, (from, to), callback);
         };
         let range = tally::range(worker, from, to);
         keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
             let half_day = tally::read(&keyed.table, key, value)?;
             let began = keys::hours_of(key).map_or(from, |(_, began)| began);
-            hours::tell(began, &half_day, (from, to), callback);
+            held::tell(began, &half_day, (from, to), callback);
             Ok(ControlFlow::Continue(()))
         })
     }

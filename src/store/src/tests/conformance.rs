@@ -269,6 +269,7 @@ fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
         count: Some(1),
         fate: Fate::Ran,
         run: Some(run(1)),
+        outcome: None,
         at: Timestamp::from_millis(from),
         reason: None,
     };

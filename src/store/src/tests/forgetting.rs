@@ -28,6 +28,14 @@ fn counted(store: &dyn Store) -> Vec<(String, Counted, DayCounts)> {
     for at in [&ended[..10], &ended[..13]] {
         let mut take = |of, counts| all.push((at.to_owned(), of, counts));
         store.counts(at, "", &mut take).unwrap();
+        // Those of everything are held, and are what is stored.
+        let mut held = Vec::new();
+        let mut take = |of, counts| held.push((at.to_owned(), of, counts));
+        store.counts(at, &Counted::All.key(), &mut take).unwrap();
+        let of_all = all
+            .iter()
+            .filter(|one| one.0 == at && one.1 == Counted::All);
+        assert!(of_all.eq(&held), "{held:?}");
     }
     all
 }

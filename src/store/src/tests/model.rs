@@ -127,6 +127,7 @@ impl Model {
                         count: Some(long.unsigned_abs() * 7 + 1),
                         fate: Fate::Paused,
                         run: None,
+                        outcome: None,
                         at: Timestamp::from_millis(0),
                         reason: None,
                     },

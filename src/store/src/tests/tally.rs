@@ -1,6 +1,7 @@
 //! Counts of slots by half hours, and the newest run of each skill.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use super::sample_runs::{accepted, at, batch, run, skill, summary};
 use crate::model::schedule::{Fate, SlotRow};
@@ -120,6 +121,14 @@ fn a_slot_counts_as_its_run_ended_in_the_end_and_stays_when_row_and_run_go() {
         let twice = vec![write.clone(), write.clone()];
         store.commit(&batch(twice)).unwrap();
     }
+    // The row says how it ended, too.
+    let mut outcomes = Vec::new();
+    let mut take = |row: Result<SlotRow, _>| {
+        outcomes.push(row.unwrap().outcome);
+        ControlFlow::Continue(())
+    };
+    store.slots(SCHEDULE, None, &mut take).unwrap();
+    assert_eq!(outcomes, [Some("succeeded".to_owned())]);
     store.commit(&batch(vec![Write::Closed(run(1))])).unwrap();
     let dropped = Write::DropSlot {
         schedule: SCHEDULE.to_owned(),
