@@ -1,5 +1,6 @@
 //! `web`
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -59,7 +60,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let code = page.code(&WebCodeRequest {
         read_only: args.read_only,
     })?;
-    let login = print(session, &opened, &code);
+    let login = print(session, &opened, &code)?;
     if !args.no_open && browser::has_screen(session.environment) {
         show(session, &site, &login);
     }
@@ -123,10 +124,29 @@ fn next(told: &Receiver<Event>) -> Result<Event, Diagnostic> {
     })
 }
 
+/// Where the page is. Whatever answers at the socket may be anybody's, and a browser is sent where it says.
+fn loopback(code: &WebCode) -> Result<SocketAddr, Diagnostic> {
+    let address = code.address.strip_prefix("http://");
+    let address = address.and_then(|rest| rest.strip_suffix('/')?.parse::<SocketAddr>().ok());
+    let is_code = code.code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    address
+        .filter(|address| address.ip().is_loopback() && is_code)
+        .ok_or_else(|| {
+            let why = "the daemon named no page of this machine";
+            Diagnostic::new(Kind::Unreachable, "web_address", why)
+                .hint("is the socket that of your own daemon?")
+        })
+}
+
 /// Tells the address that logs in.
-fn print(session: &mut Session<'_>, opened: &WebOpened, code: &WebCode) -> String {
-    let login = format!("{}#login={}", code.address, code.code);
-    let tunnel = tunnel(session, opened.port);
+fn print(
+    session: &mut Session<'_>,
+    opened: &WebOpened,
+    code: &WebCode,
+) -> Result<String, Diagnostic> {
+    let address = loopback(code)?;
+    let login = format!("http://{address}/#login={}", code.code);
+    let tunnel = tunnel(session, address);
     if session.json() {
         let all = json!({
             "address": code.address,
@@ -143,7 +163,7 @@ fn print(session: &mut Session<'_>, opened: &WebOpened, code: &WebCode) -> Strin
     // The person is to see it now, not once the command ends.
     session.io.out.flush();
     session.io.err.flush();
-    login
+    Ok(login)
 }
 
 fn show(session: &mut Session<'_>, site: &Site, login: &str) {
@@ -168,14 +188,20 @@ fn hints(session: &mut Session<'_>, opened: &WebOpened, tunnel: Option<&str>) {
 }
 
 /// The command that leads to the page from the machine that somebody came from over SSH.
-fn tunnel(session: &Session<'_>, port: u16) -> Option<String> {
+fn tunnel(session: &Session<'_>, address: SocketAddr) -> Option<String> {
     let connection = session.environment.get("SSH_CONNECTION")?;
-    let host = connection.split(' ').nth(2).filter(|host| !host.is_empty());
-    let host = host.unwrap_or("HOST");
+    // Both ends, each with its port.
+    let server: Vec<&str> = connection.split(' ').skip(2).collect();
+    let (host, to) = match server[..] {
+        [host, "22"] => (host, String::new()),
+        [host, port] => (host, format!("-p {port} ")),
+        _ => ("HOST", String::new()),
+    };
     let user = session
         .asked_by()
         .map_or_else(String::new, |user| format!("{user}@"));
-    Some(format!("ssh -N -L {port}:127.0.0.1:{port} {user}{host}"))
+    let port = address.port();
+    Some(format!("ssh -N {to}-L {port}:{address} {user}{host}"))
 }
 
 #[cfg(test)]
@@ -208,10 +234,10 @@ mod tests {
         assert_eq!(console.asked(), ["open Some(9000)", "code read_only=true"]);
         console.environment = BTreeMap::from([(
             "SSH_CONNECTION".to_owned(),
-            "10.0.0.9 5000 10.0.0.1 22".to_owned(),
+            "10.0.0.9 5000 10.0.0.1 2022".to_owned(),
         )]);
         let left = console.perform(&["web"]);
-        let tunnel = "`ssh -N -L 8930:127.0.0.1:8930 ada@10.0.0.1`";
+        let tunnel = "`ssh -N -p 2022 -L 8930:127.0.0.1:8930 ada@10.0.0.1`";
         assert!(left.err.contains(tunnel), "{}", left.err);
         let left = console.perform(&["--json", "web"]);
         let told: serde_json::Value = serde_json::from_str(&left.out).unwrap();
@@ -234,6 +260,15 @@ mod tests {
         assert!(left.err.contains(another), "{}", left.err);
         let left = Console::new(Fake::default()).perform(&["web"]);
         assert_eq!(left.code, 7, "{}", left.err);
+    }
+
+    #[test]
+    fn no_browser_is_sent_to_another_machine() {
+        let mut elsewhere = held();
+        elsewhere.condition = "elsewhere";
+        let left = Console::new(elsewhere).perform(&["web"]);
+        assert_eq!((left.code, left.out.as_str()), (7, ""), "{}", left.err);
+        assert!(left.err.contains("no page of this machine"), "{}", left.err);
     }
 
     #[test]

@@ -35,7 +35,10 @@ impl WebControl for Fake {
         }
         Ok(WebCode {
             code: "c0de".to_owned(),
-            address: "http://127.0.0.1:8930/".to_owned(),
+            address: match self.condition {
+                "elsewhere" => "http://203.0.113.9:8930/".to_owned(),
+                _ => "http://127.0.0.1:8930/".to_owned(),
+            },
             expires_at: NOW,
         })
     }

@@ -30,8 +30,6 @@ pub(crate) async fn follow(
     // Lines wait for `hello`: they do once nobody holds these.
     let mut gates = Vec::new();
     for (run, from) in logs {
-        let id = run.to_string();
-        state.read(move |control| control.run(&id)).await?;
         let (gate, opened) = std::sync::mpsc::channel::<()>();
         gates.push(gate);
         telling.by(move |control, events| {

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde_json::json;
 
+use super::events::event_text;
 use super::{Answer, SignOfLife};
 use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
@@ -30,20 +31,19 @@ use crate::protocol::{
 /// Serves the page for as long as the answer is read.
 pub(crate) async fn open(
     State(state): State<Arc<ApiState>>,
-    AtSocket { .. }: AtSocket,
+    AtSocket { peer, .. }: AtSocket,
     Json(request): Json<WebOpenRequest>,
 ) -> Result<HeldOpen, HttpRefusal> {
     state.logins.serves()?;
-    let hold = state.doors.hold(request.port)?;
+    let hold = state.doors.hold(peer.uid, request.port)?;
     let opened = WebOpened {
         address: format!("http://{}/", hold.address),
         port: hold.address.port(),
         stays: hold.stays,
     };
-    let told = serde_json::to_string(&opened).unwrap_or_default();
     let mut closed = hold.closed.clone();
     Ok(HeldOpen {
-        first: Some(Bytes::from(format!("event: open\ndata: {told}\n\n"))),
+        first: Some(event_text("open", None, &opened)),
         closed: Box::pin(async move {
             // An error says that the door is gone with its server.
             let _ = closed.wait_for(|closed| *closed).await;

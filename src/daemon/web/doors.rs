@@ -11,14 +11,16 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::logins::{Door, Logins};
+use super::logins::{Door, Logins, no_web};
 use crate::catalog;
 use crate::daemon::limits::Limits;
 use crate::daemon::tcp;
 use crate::model::{Diagnostic, Kind};
 
-/// How many commands may hold it open at once.
-const HOLDERS_MAX: usize = 16;
+/// How many commands of one user may hold it open at once.
+const OF_USER_MAX: usize = 16;
+/// How many of all users.
+const HOLDERS_MAX: usize = 256;
 
 /// What names its port where no command does.
 const CONFIGURED: &str = "`web: {listen: …}` in workerctl.yaml";
@@ -46,7 +48,8 @@ struct Open {
     address: SocketAddr,
     /// Whether the configuration holds it open.
     stays: bool,
-    holders: usize,
+    /// Whose commands hold it open.
+    holders: Vec<u32>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -54,6 +57,7 @@ struct Open {
 /// Somebody holds the door open for as long as this lives.
 pub(crate) struct Hold {
     doors: Arc<Doors>,
+    uid: u32,
     /// Where it is.
     pub(crate) address: SocketAddr,
     /// Whether it stays open without them.
@@ -70,8 +74,9 @@ impl Drop for Hold {
             .open
             .take_if(|open| open.stop.subscribe().same_channel(&self.closed));
         if let Some(mut open) = own {
-            open.holders = open.holders.saturating_sub(1);
-            if open.holders > 0 || open.stays {
+            let own = open.holders.iter().position(|uid| *uid == self.uid);
+            own.map(|at| open.holders.swap_remove(at));
+            if !open.holders.is_empty() || open.stays {
                 state.open = Some(open);
             } else {
                 open.stop.send_replace(true);
@@ -110,8 +115,8 @@ impl Doors {
         Ok(())
     }
 
-    /// Holds it open, at this port where one is wanted.
-    pub(crate) fn hold(self: &Arc<Doors>, port: Option<u16>) -> Result<Hold, Diagnostic> {
+    /// Holds it open for a user, at this port where one is wanted.
+    pub(crate) fn hold(self: &Arc<Doors>, uid: u32, port: Option<u16>) -> Result<Hold, Diagnostic> {
         let mut state = self.state();
         if state.open.is_none() {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
@@ -120,7 +125,7 @@ impl Doors {
             state.open = Some(self.open(&state, listener, false)?);
         }
         let Some(open) = &mut state.open else {
-            return Err(ends());
+            return Err(no_web());
         };
         let served = open.address.port();
         if port.is_some_and(|port| port != 0 && port != served) {
@@ -128,13 +133,19 @@ impl Doors {
             return Err(Diagnostic::new(Kind::Conflict, "web_port", why)
                 .hint("leave `--port` out, or end what holds it open there"));
         }
-        if open.holders >= HOLDERS_MAX {
-            let why = format!("{HOLDERS_MAX} commands hold the web page open already");
-            return Err(Diagnostic::new(Kind::Conflict, "busy", why).hint("end one of them"));
+        // One that stays open is not held.
+        if !open.stays {
+            let own = open.holders.iter().filter(|holder| **holder == uid).count();
+            if own >= OF_USER_MAX || open.holders.len() >= HOLDERS_MAX {
+                let why = format!("{} commands hold the web page open", open.holders.len());
+                return Err(Diagnostic::new(Kind::Conflict, "busy", why)
+                    .hint(format!("end one of them; {own} are yours")));
+            }
+            open.holders.push(uid);
         }
-        open.holders += 1;
         Ok(Hold {
             doors: Arc::clone(self),
+            uid,
             address: open.address,
             stays: open.stays,
             closed: open.stop.subscribe(),
@@ -152,7 +163,7 @@ impl Doors {
 
     fn open(&self, state: &State, listener: TcpListener, stays: bool) -> Result<Open, Diagnostic> {
         let (Some(router), Some(runtime)) = (state.router.clone(), &state.runtime) else {
-            return Err(ends());
+            return Err(no_web());
         };
         let _inside = runtime.enter();
         let address = listener
@@ -168,7 +179,7 @@ impl Doors {
         Ok(Open {
             address,
             stays,
-            holders: 0,
+            holders: Vec::new(),
             stop,
             serving: runtime.spawn(serving),
         })
@@ -212,9 +223,4 @@ fn taken(address: &str, error: &io::Error, named_by: &str) -> Diagnostic {
     tcp::taken(address, error).hint(format!(
         "{named_by} names another port; `ss -ltnp` tells who has this one"
     ))
-}
-
-fn ends() -> Diagnostic {
-    let why = "this engine does not serve the web page";
-    Diagnostic::new(Kind::Conflict, "no_web", why).hint("a daemon does: `workerctl daemon`")
 }

@@ -92,10 +92,7 @@ impl Logins {
     }
 
     fn store(&self) -> Result<&Arc<dyn WebSessionStore>, Diagnostic> {
-        self.store.get().ok_or_else(|| {
-            let why = "this engine does not serve the web page";
-            Diagnostic::new(Kind::Conflict, "no_web", why).hint("a daemon does: `workerctl daemon`")
-        })
+        self.store.get().ok_or_else(no_web)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -114,6 +111,7 @@ impl Logins {
         let mut held = self.held();
         if held.door != door {
             held.sessions.end_with_door();
+            held.codes.drop_of(None);
         }
         held.door = door;
         drop(held);
@@ -149,7 +147,7 @@ impl Logins {
         let token = secret::token();
         let digest = Digest::of(&token);
         let now = self.now();
-        let (begun, ended) = {
+        let (stays, (begun, ended)) = {
             let mut held = self.held();
             let grant = held.codes.redeem(Digest::of(code), now.monotonic_ms);
             // Whoever has no role any more is told as much as who has no code.
@@ -161,9 +159,9 @@ impl Logins {
                 return Err(NoLogin::Wrong(held.failures.add(now.monotonic_ms)));
             };
             let begun = held.sessions.begin(digest, &grant, now);
-            begun.ok_or_else(|| NoLogin::Refused(too_many()))?
+            let begun = begun.ok_or_else(|| NoLogin::Refused(too_many()))?;
+            (door.stays, begun)
         };
-        let stays = self.held().door.stays;
         let recorded = store.record(WebSessionChanges {
             begun: stays.then_some(begun),
             ended,
@@ -207,8 +205,7 @@ impl Logins {
         let now = self.now();
         let mut session = {
             let held = self.held();
-            let found = held.sessions.find(token, now)?;
-            (found.port == held.door.port).then(|| found.clone())?
+            held.sessions.find(token, held.door, now)?.clone()
         };
         let role = self.role_of(session.uid, &session.groups)?;
         session.read_only |= self.read_only.load(Ordering::Relaxed);
@@ -261,6 +258,11 @@ impl Logins {
         self.store()?
             .record(WebSessionChanges { begun: None, ended })
     }
+}
+
+pub(super) fn no_web() -> Diagnostic {
+    let why = "this engine does not serve the web page";
+    Diagnostic::new(Kind::Conflict, "no_web", why).hint("a daemon does: `workerctl daemon`")
 }
 
 fn too_many() -> Diagnostic {
@@ -430,9 +432,18 @@ mod tests {
         let passing = bed.token(OWN, false);
         assert!(bed.role(&passing).is_some());
         assert_eq!(bed.kept.all().unwrap().len(), 1);
+        let unused = bed.code(OWN, false);
         bed.logins.served_at(Door::default());
         bed.logins.served_at(held);
         assert_eq!(bed.role(&passing), None);
+        // Meanwhile somebody else may have had the port, and have been given these.
+        assert!(matches!(bed.logins.login(&unused), Err(NoLogin::Wrong(_))));
+        let at_same_port = Door {
+            stays: false,
+            ..DOOR
+        };
+        bed.logins.served_at(at_same_port);
+        assert_eq!(bed.role(&stored), None);
         bed.logins.served_at(DOOR);
         assert!(bed.role(&stored).is_some());
     }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use super::codes::Door;
-use super::codes::Grant;
+use super::codes::{Door, Grant};
 use super::secret::Digest;
 use crate::model::{Timestamp, WEB_GROUPS_MAX, WebSession};
 
@@ -101,10 +99,11 @@ impl Sessions {
         Some((session, ended))
     }
 
-    /// The session of a token, where it has not ended.
-    pub(super) fn find(&self, token: Digest, now: Now) -> Option<&WebSession> {
+    /// The session of a token, where it has not ended and began at this door.
+    pub(super) fn find(&self, token: Digest, door: Door, now: Now) -> Option<&WebSession> {
         let held = self.0.get(&token).filter(|held| !held.is_over(now))?;
-        Some(&held.session)
+        let is_of_door = held.session.port == door.port && held.with_door != door.stays;
+        is_of_door.then_some(&held.session)
     }
 
     /// Ends one; whether there was one.
@@ -146,12 +145,17 @@ mod tests {
         }
     }
 
+    const STAYS: Door = Door {
+        port: 8_930,
+        stays: true,
+    };
+
     fn grant(uid: u32) -> Grant {
         Grant {
             uid,
             groups: (0..1_000).collect(),
             read_only: true,
-            door: Door::default(),
+            door: STAYS,
         }
     }
 
@@ -163,16 +167,24 @@ mod tests {
         assert!(ended.is_empty() && session.read_only);
         assert_eq!(session.groups.len(), WEB_GROUPS_MAX);
         let last = LIFETIME_MS - 1;
-        assert!(sessions.find(token, now(1_000 + last, last)).is_some());
-        assert!(sessions.find(token, now(1_001 + last, last)).is_none());
+        assert!(
+            sessions
+                .find(token, STAYS, now(1_000 + last, last))
+                .is_some()
+        );
+        assert!(
+            sessions
+                .find(token, STAYS, now(1_001 + last, last))
+                .is_none()
+        );
         // The wall's clock was set back.
-        assert!(sessions.find(token, now(0, LIFETIME_MS)).is_none());
+        assert!(sessions.find(token, STAYS, now(0, LIFETIME_MS)).is_none());
         let mut restarted = Sessions::default();
         restarted.load(vec![session.clone()], now(1_000 + last, 7));
-        assert!(restarted.find(token, now(1_000 + last, 7)).is_some());
-        assert!(restarted.find(token, now(1_000, 8)).is_none());
+        assert!(restarted.find(token, STAYS, now(1_000 + last, 7)).is_some());
+        assert!(restarted.find(token, STAYS, now(1_000, 8)).is_none());
         restarted.load(vec![session], now(0, 0));
-        assert!(restarted.find(token, now(0, LIFETIME_MS)).is_none());
+        assert!(restarted.find(token, STAYS, now(0, LIFETIME_MS)).is_none());
     }
 
     #[test]
@@ -198,7 +210,7 @@ mod tests {
         assert_eq!(begin("later", 5_000, after).unwrap().len(), OF_USER_MAX);
         assert!(
             sessions
-                .find(Digest::of("kept"), now(after, after))
+                .find(Digest::of("kept"), STAYS, now(after, after))
                 .is_none()
         );
         assert_eq!(sessions.end_of(Some(5_000)).len(), 1);
