@@ -23,6 +23,7 @@ use super::worker::WorkerPart;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::isolation::Isolation;
+use crate::model::legible::hex;
 use crate::model::{Place, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
@@ -428,15 +429,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         digest.update(self.worker.text.as_bytes());
         digest.update([0]);
         digest.update(self.file.map_or("", |file| file.text.as_str()).as_bytes());
-        digest
-            .finalize()
-            .iter()
-            .fold(String::new(), |mut hex, byte| {
-                use std::fmt::Write;
-                // Writing into a string cannot fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&digest.finalize())
     }
 
     fn kept(&self) -> serde_json::Map<String, serde_json::Value> {

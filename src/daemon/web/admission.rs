@@ -3,12 +3,12 @@
 //! A browser sends requests for every page that it shows. So a request has to name this machine, come from our own page,
 //! and carry its login where no other page can make a browser put it.
 
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 
 use crate::daemon::reply::HttpRefusal;
-use crate::mcp::names_this_machine;
+use crate::mcp::{names_this_machine, only};
 
 /// Parameters that would hold a token or a code; addresses are kept by browsers and logged by servers.
 const SECRETS: [&str; 8] = [
@@ -60,14 +60,6 @@ pub(super) fn admit_to_api(parts: &Parts) -> Result<(), HttpRefusal> {
         .hint("send the header `Content-Type: application/json`"));
     }
     Ok(())
-}
-
-/// The token that a request carries; where there is none, nobody sent it.
-pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = only(headers, &AUTHORIZATION)?.split_once(' ')?;
-    scheme
-        .eq_ignore_ascii_case("bearer")
-        .then_some(token.trim())
 }
 
 /// `Origin` has to be the address that the request was sent to: a page of another port of this machine is another one.
@@ -125,13 +117,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The one value of a header; several are none.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?;
-    values.next().is_none().then(|| value.to_str().ok())?
-}
-
 fn of_another_page() -> HttpRefusal {
     forbidden("foreign_origin", "a page of another address may not ask")
 }
@@ -142,7 +127,10 @@ fn forbidden(code: &str, message: &str) -> HttpRefusal {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::AUTHORIZATION;
+
     use super::*;
+    use crate::mcp::bearer;
 
     fn code(checked: Result<(), HttpRefusal>) -> String {
         checked.map_or_else(|refused| refused.diagnostic.code, |()| String::new())
@@ -219,7 +207,7 @@ mod tests {
     #[test]
     fn a_token_is_a_bearer_and_a_body_is_json() {
         let mut headers = HeaderMap::new();
-        assert_eq!(token(&headers), None);
+        assert_eq!(bearer(&headers), None);
         for (value, expected) in [
             ("Bearer a", Some("a")),
             ("bearer  b", Some("b")),
@@ -227,10 +215,10 @@ mod tests {
             ("a", None),
         ] {
             headers.insert(AUTHORIZATION, value.parse().unwrap());
-            assert_eq!(token(&headers), expected, "{value}");
+            assert_eq!(bearer(&headers), expected, "{value}");
         }
         headers.append(AUTHORIZATION, "Bearer a".parse().unwrap());
-        assert_eq!(token(&headers), None);
+        assert_eq!(bearer(&headers), None);
         assert!(!is_json(&headers));
         for (kind, expected) in [
             ("application/json", true),

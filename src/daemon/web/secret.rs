@@ -1,7 +1,6 @@
 //! Codes and tokens: random text that is given away once and known by its digest only.
 
-use std::fmt::Write as _;
-
+use crate::model::legible::hex;
 use sha2::{Digest as _, Sha256};
 
 /// Letters of a code: 128 bits.
@@ -31,10 +30,7 @@ impl Digest {
 
     /// As it is stored.
     pub(super) fn hex(self) -> String {
-        self.0.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex(&self.0)
     }
 
     /// Of a text that [`Digest::hex`] gave.

@@ -22,6 +22,7 @@ use crate::daemon::extract::head_within;
 use crate::daemon::peer::{AtDoor, Peer};
 use crate::daemon::reply::HttpRefusal;
 use crate::daemon::state::ApiState;
+use crate::mcp::bearer;
 use crate::model::{Diagnostic, Kind};
 
 /// The path of what logs in.
@@ -115,7 +116,7 @@ fn identify(parts: &mut Parts, logins: &Logins) -> Result<Option<LoggedIn>, Http
     {
         return Ok(None);
     }
-    let who = admission::token(&parts.headers).and_then(|token| logins.who(token));
+    let who = bearer(&parts.headers).and_then(|token| logins.who(token));
     let who = who.ok_or_else(no_session)?;
     // What follows may be logged in detail.
     parts.headers.remove(AUTHORIZATION);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::outputs::hex;
 use super::view::RunSnapshot;
 use crate::machine::Run;
 use crate::model::evidence::HeldResult;
+use crate::model::legible::hex;
 use crate::model::{RunId, RunSpec};
 use crate::protocol::ApprovalView;
 

@@ -8,13 +8,14 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::approval::held_place;
-use super::outputs::{CONTENT_BYTES_MAX, OutputError, SandboxedDir, hex};
+use super::outputs::{CONTENT_BYTES_MAX, OutputError, SandboxedDir};
 use super::patches;
 use super::reading;
 use super::view::RunSnapshot;
 use crate::git::{self, CommittedFile};
 use crate::model::diagnostic::chain;
 use crate::model::evidence::OutputState;
+use crate::model::legible::hex;
 use crate::model::spec::{OutputKind, OutputSpec};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{OutputFile, OutputSource};

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::evidence::OutputState;
+use crate::model::legible::hex;
 use crate::model::spec::{OutputKind, OutputSpec};
 use crate::sandbox;
 
@@ -277,17 +278,6 @@ fn refused(step: &'static str, path: &str, errno: Errno) -> OutputError {
             source: errno.into(),
         },
     }
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 #[cfg(test)]

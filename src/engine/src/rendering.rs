@@ -2,10 +2,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::outputs::hex;
 use super::submission::Ready;
 use crate::model::RunSpec;
 use crate::model::agent::Executor;
+use crate::model::legible::hex;
 use crate::model::spec::Program;
 use crate::model::value::MASK;
 use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};

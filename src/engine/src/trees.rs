@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 use workerctl_trees::{SweepLimits, Trees};
 
 use super::EngineOptions;
-use super::outputs::hex;
 use crate::model::Config;
 use crate::model::diagnostic::chain;
+use crate::model::legible::hex;
 use crate::protocol::TreesView;
 
 /// When trees go that nobody uses.

@@ -54,7 +54,8 @@ use wire::Wire;
 
 pub use engines::Connect;
 pub use http::{
-    Answer, Door, HttpOptions, HttpServer, PATH, Token, names_this_machine, random_secret,
+    Answer, Door, HttpOptions, HttpServer, PATH, Token, bearer, names_this_machine, only,
+    random_secret,
 };
 
 /// What is served, and from where.

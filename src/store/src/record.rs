@@ -9,6 +9,7 @@
 //!
 //! The key is part of the sum, so that a record found under another key is found out.
 
+use crate::model::legible::hex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -202,15 +203,6 @@ fn nesting(json: &[u8]) -> usize {
         }
     }
     deepest
-}
-
-/// Lower-case hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

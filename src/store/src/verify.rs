@@ -17,6 +17,7 @@ use super::stored::{after, damaged, payload_of};
 use super::table::{Row, Table};
 use super::witness::Said;
 use crate::machine::{Entry, Run};
+use crate::model::legible;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, WebSession};
 use crate::protocol::{DayCounts, RunSummary};
@@ -159,7 +160,7 @@ impl RecordWalk {
     fn row(&mut self, table: &impl Table, (key, value): &Row) -> Result<(), StoreError> {
         self.report.records += 1;
         let Some(kind) = Kind::of(key) else {
-            let shown = record::hex(&key[..key.len().min(32)]);
+            let shown = legible::hex(&key[..key.len().min(32)]);
             self.report
                 .fault(None, format!("a record has the unknown key {shown}"));
             return Ok(());

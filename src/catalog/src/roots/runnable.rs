@@ -5,11 +5,11 @@ use sha2::{Digest, Sha256};
 
 use super::RootSkill;
 use super::loaded::LoadedSkill;
-use super::trust::hex;
 use crate::approval;
 use crate::dialect::Keys;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Shell};
+use crate::model::legible::hex;
 use crate::model::sandbox::Level;
 use crate::model::spec::{OnCrash, Retry};
 use crate::model::{Config, Problem, Scope, Skill, SkillRef};

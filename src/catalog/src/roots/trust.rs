@@ -5,6 +5,7 @@
 
 mod state;
 
+use crate::model::legible::hex;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -222,13 +223,4 @@ fn digest_with(skill: &RootSkill, held: &[Held<'_>]) -> Result<String, TrustErro
         whole.update(&bytes);
     }
     Ok(hex(&whole.finalize()))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        use std::fmt::Write;
-        // Writing into a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }

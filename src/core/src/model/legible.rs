@@ -3,6 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    let text = String::with_capacity(bytes.len() * 2);
+    bytes.iter().fold(text, |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Whether a terminal would do something else with `c` than show it where it stands.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()

@@ -16,8 +16,6 @@ mod source;
 
 pub use source::Source;
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -25,6 +23,7 @@ use super::mask::Masker;
 use super::safe::{inert, masked};
 use super::wording;
 use crate::machine::Entry;
+use crate::model::legible::hex;
 use crate::model::{RunSpec, Timestamp};
 use crate::protocol::{LogLine, LogStream};
 
@@ -292,13 +291,7 @@ impl Hash {
     }
 
     fn hex(&self) -> String {
-        self.0
-            .iter()
-            .fold(String::with_capacity(32), |mut text, byte| {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        hex(&self.0)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::super::approval;
-use super::super::outputs::{OutputError, SandboxedDir, hex};
+use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::place::{temporary_beside, tree_spec};
 use super::{Performer, failure, git_failure};
@@ -15,6 +15,7 @@ use crate::git;
 use crate::machine::Event;
 use crate::model::RunId;
 use crate::model::evidence::{HeldOutput, HeldResult};
+use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
 
 impl Performer {

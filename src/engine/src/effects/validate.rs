@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::super::outputs::hex;
 use super::super::work::Work;
 use super::place::tree_spec;
 use super::{Performer, failure};
 use crate::git;
 use crate::machine::Event;
 use crate::model::evidence::Verdict;
+use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
 
 impl Performer {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::super::outputs::hex;
 use super::super::refusals;
 use super::Submitting;
 use crate::catalog::worker_directories;
 use crate::git::{self, Head};
+use crate::model::legible::hex;
 use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
 use crate::model::{Diagnostic, Isolation, Kind};
 

@@ -2,10 +2,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::outputs::hex;
 use super::super::{names, secrets};
 use super::Submitting;
 use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
+use crate::model::legible::hex;
 use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program, WakeSpec};
 use crate::model::{Diagnostic, Kind, SecretText, Value};
 use crate::store::secrets::Secrets;

@@ -76,7 +76,7 @@ fn tell(headers: &HeaderMap, name: &HeaderName, what: &str) {
 }
 
 /// The one value of a header; several are none.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+pub fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?
@@ -104,11 +104,17 @@ fn allowed_origin<'h>(headers: &'h HeaderMap, origins: &[String]) -> Option<&'h 
     headers.get(ORIGIN).filter(|_| allowed)
 }
 
+/// The token that a request carries.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = only(headers, &AUTHORIZATION)?.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then_some(token.trim())
+}
+
 fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), ErrorResponse> {
-    let given = only(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
-    let bearer = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let (why, challenge) = match bearer {
-        Some((_, given)) if token.is(given.trim()) => return Ok(()),
+    let (why, challenge) = match bearer(headers) {
+        Some(given) if token.is(given) => return Ok(()),
         Some(_) => (
             "Unauthorized: this is not the token",
             r#"Bearer realm="workerctl", error="invalid_token""#,

@@ -40,7 +40,7 @@ use late::Abandoned;
 use reply::ErrorResponse;
 use sessions::Sessions;
 
-pub use door::{Door, names_this_machine};
+pub use door::{Door, bearer, names_this_machine, only};
 pub use reply::Answer;
 pub use token::{Token, random as random_secret};
 

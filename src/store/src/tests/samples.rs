@@ -12,8 +12,8 @@ use crate::batch::plan;
 use crate::keyed::first_rows;
 use crate::machine::{Entry, Event, Run};
 use crate::model::RunSpec;
+use crate::model::legible::hex;
 use crate::protocol::RunSummary;
-use crate::record::hex;
 use crate::table::Rows;
 use crate::{Batch, MemoryStore, Store, Write};
 
