@@ -51,6 +51,15 @@ export async function pastSlotsAreShownBeforeTheyRun(world) {
   assert.equal(await ran(), before + 2);
 }
 
+export async function anHourThatIsPastSaysWhatBecameOfItsSlots(world) {
+  const site = await world.site('full'), schedule = 'lab/failing';
+  const page = await open(world, site, schedule), cell = page.getByRole('grid', {name: 'Slots by day and hour'}).getByRole('button', {name: /failed/}).first();
+  // An hour from now it is one of the past, of which nothing is to come.
+  await page.evaluate(() => { const now = Date.now; Date.now = () => now() + 3600000; });
+  await cell.click();
+  await until('its slots are shown', () => page.locator('.detail').getByText('failed').first().isVisible());
+}
+
 export async function aFailingScheduleSaysWhy(world) {
   const site = await world.site('full'), page = await open(world, site, 'lab/failing'), text = await page.getByRole('main').innerText();
   assert.match(text, /overdue/);

@@ -362,7 +362,8 @@ export function useLoad(load, key, topics, gap = 2000) {
   }, [key]);
   return own;
 }
-export const useGet = (path, values, topics, gap) => useLoad(async get => path && get(path, values), path + JSON.stringify(values), topics, gap);
+/** Of no path there is nothing. */
+export const useGet = (path, values, topics, gap) => useLoad(async get => (path ? get(path, values) : null), path + JSON.stringify(values), topics, gap);
 /** Whether a change of a run is its end. */
 export const ended = event => event.outcome;
 

@@ -47,11 +47,11 @@ const Patch = part(({text}) => {
   })), lines.length > most && button(`Show more of ${number(lines.length)} lines`, () => set(most * 4))];
 });
 const Change = part(({run, file:f}) => {
-  const [open, set] = useState(false), patch = useLoad(async () => open && (await ask(`runs/${run}/diff`, {path:f.path})).text(), open);
+  const [open, set] = useState(false), patch = useLoad(async () => (open ? (await ask(`runs/${run}/diff`, {path:f.path})).text() : undefined), open);
   const draw = text => (text ? Patch({text:text[0] === '"' ? JSON.parse(text) : text}) : empty('There is no text to compare.'));
   return li(details({ontoggle:event => set(event.target.open)}, summary(em(f.status), span.mono(f.from && [cut(f.from), ' → '], cut(f.path)),
     f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
-        open && (patch.data === false ? 'Loading …' : loaded(patch, draw))));
+        open && loaded(patch, draw)));
 });
 const Changes = part(({run:{summary:{run}, changed_count}}) => {
   const [most, set] = useState(100), files = useGet(`runs/${run}/changes`, {}, {run:event => event.run === run && event.outcome});
