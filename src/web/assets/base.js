@@ -79,21 +79,24 @@ const tell = (topic, data) => listeners[topic]?.forEach(f => f(data));
 const KEY = 'workerctl.session';
 export const store = localStorage;
 let session;
-try {
-  session = JSON.parse(store[KEY]);
-} catch {
-  // As if nobody were there.
-}
 export const current = () => session;
-export const isAdmin = () => session.role === 'admin' && !session.read_only;
-export const setSession = next => {
-  session = next;
-  if (next) store[KEY] = JSON.stringify(next);
-  else delete store[KEY];
-  lastId = null;
-  next ? again(0) : close();
+export const isAdmin = () => session?.role === 'admin' && !session.read_only;
+/** Who is logged in is what the browser keeps, in each of its tabs. */
+export const readSession = () => {
+  const before = session?.token;
+  try {
+    session = JSON.parse(store[KEY]);
+  } catch {
+    // As if nobody were there.
+    session = null;
+  }
+  if (session?.token !== before) session ? again(0, tell('anew')) : close();
   redraw();
 };
+export const setSession = next => readSession((store[KEY] = JSON.stringify(next)));
+/** A newer one stays. */
+export const endSession = token => readSession(store[KEY]?.includes(token) && delete store[KEY]);
+addEventListener('storage', readSession);
 
 // --- requests
 export const encode = encodeURIComponent;
@@ -109,8 +112,7 @@ export async function ask(path, values, options = {}) {
     throw error.name === 'AbortError' ? error : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it']};
   });
   if (response.ok) return response;
-  // An answer to an older session ends no newer one.
-  if (response.status === 401 && token && token === session?.token) setSession(null);
+  if (response.status === 401 && token) endSession(token);
   throw {message:`the answer has the status ${response.status}`, ...(await response.json().catch(() => 0))};
 }
 /** A list carries where it goes on (`next`: the query that asks for more) and how many lines the log has (`total`). */

@@ -1,7 +1,7 @@
 // Every page but that of one run - the overview, runs, trends, skills, schedules - and, at the end, the shell around them.
-import {a, Acts, again, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
-  encode, ended, ending, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, label, li, link, list, loaded, mono, note,
-  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, query, rect, redraw, refused, runLink, runOf, runPath, runState,
+import {a, Acts, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
+  encode, ended, ending, endSession, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, label, li, link, list, loaded, mono, note,
+  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, query, readSession, rect, redraw, refused, runLink, runOf, runPath, runState,
   scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf, skillLink, skillOf, skillPath, small, span, spell, standing,
   state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today, tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState,
   useWidth, waits, when, words, zoned, zoneName} from './base.js';
@@ -556,15 +556,15 @@ const wear = name => (document.documentElement.dataset.theme = store[THEME] = na
 wear(THEMES.includes(store[THEME]) ? store[THEME] : 'auto');
 
 const Header = part(({status:s, first}) => {
-  const {user, read_only} = current(), {act} = useAct(), theme = store[THEME];
+  const {user, token, read_only} = current(), {error, act} = useAct(), theme = store[THEME];
   const turn = () => redraw(wear(THEMES[(THEMES.indexOf(theme) + 1) % 3]));
-  const leave = () => post('web/logout').catch(() => {}).then(() => setSession(null));
   const quiet = (name, title, onclick) => button(name, onclick, 'quiet', {title, label:title});
-  return header(a.brand({href:'/'}, logo(), span('workerctl')),
+  return [header(a.brand({href:'/'}, logo(), span('workerctl')),
     nav({label:'Pages'}, pairs(NAV, (at, name) => a({href:'/' + at, current:at === first && 'page'}, name))),
     div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)), s && state(s.condition),
       span(plain(user, 40), ' ', small(read_only ? 'read-only' : isAdmin() ? 'admin' : 'read')),
-      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave))));
+      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(() => post('web/logout').then(() => endSession(token)))))),
+    div.banners(refused(error))];
 });
 const login = error => main.login(logo(), h1('workerctl'), refused(error), p('Nobody is logged in here. In the workspace:'),
     tags.pre(tags.code('workerctl web')),
@@ -577,6 +577,12 @@ const Shell = part(() => {
     return told;
   }, '', {...DEFINED, status:1});
   const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
+  // The overview, which is opened most, offers nothing that the role decides: it asks once the role may have changed.
+  const role = useLoad(async get => {
+    const {token} = current(), told = (first || role.data === null) && await get('web/session');
+    if (told && token === current()?.token) setSession({...current(), ...told});
+    return null;
+  }, !first, {definitions:1});
   return [a.skip({href:'#main'}, 'Skip to the content'), Header({status:status.data, first}),
     div.banners({role:'status'}, link.lost && note('warning', 'The daemon does not answer; trying again.'),
       link.newer && note('note', 'A newer page is there: ', button('load it', () => location.reload(), 'link'))),
@@ -602,7 +608,8 @@ async function login_and_draw() {
   }
   document.getElementById('app').textContent = '';
   begin(() => [current() ? Shell() : login(refusal), div.hidden({role:'status'}, said)]);
-  again(0);
+  // Not before: a code that is refused ends no session that is there.
+  readSession();
 }
 addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload());
 login_and_draw();
