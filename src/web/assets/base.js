@@ -1,8 +1,8 @@
 // What every page needs: elements, the API, the stream of events, words and times, and how each thing looks.
 
 // --- elements
-import {h, render, useLayoutEffect as useEffect, useRef, useState as useValue} from './preact.js';
-export {useEffect, useRef};
+import {h, render, useErrorBoundary, useLayoutEffect as useEffect, useMemo, useRef, useState} from './preact.js';
+export {useEffect, useMemo, useRef, useState};
 
 /** `tags.div.card({title: 'x'}, …children)`: an element with a class; what is null or false among the children is left out, lists lie flat. */
 export const tags = new Proxy({}, {get:(_, tag) => new Proxy((...kids) => node(tag, kids), {get:(_, kind) => (...kids) => node(tag, kids, kind)})});
@@ -44,30 +44,22 @@ const marked = text => {
   }
   return [...out, text.slice(from)];
 };
-let root, waiting;
+let root, waiting, retry;
 /** Draws the page once more, soon; a burst of changes is one drawing. */
 export const redraw = () => {
   if (root) waiting ||= Promise.resolve().then(() => {
-    waiting = null;
-    const app = document.getElementById('app');
-    try {
-      render(h(root), app);
-    } catch (error) {
-      // The next drawing begins anew.
-      render(null, app);
-      app.textContent = `This cannot be shown: ${plain(error.message)}`;
-      throw error;
-    }
+    waiting = retry?.();
+    render(h(root), document.getElementById('app'));
   });
 };
 export const begin = draw => {
-  root = () => safe(draw());
+  root = () => {
+    const [error, reset] = useErrorBoundary(console.error);
+    // The next drawing begins anew.
+    retry = error && reset;
+    return error ? `This cannot be shown: ${plain(error.message)}` : safe(draw());
+  };
   redraw();
-};
-/** A value that stays with the part; the page is drawn once more when it is set. */
-export const useState = first => {
-  const [value, set] = useValue(first);
-  return [value, next => redraw(set(() => next))];
 };
 
 // --- who is told of what: an event's name, `anew` (load everything again), `back` (the connection), `session`, `visible`
@@ -149,7 +141,7 @@ export const follow = (run, watcher) => {
   return () => watched.get(run) === watcher && watched.delete(run);
 };
 /** Opens the stream, where somebody is logged in. */
-export const again = ms => {
+const again = ms => {
   clearTimeout(timer);
   timer = setTimeout(connect, ms);
 };
@@ -207,7 +199,11 @@ function receive(text) {
     change({lost:false, newer:event.web && event.web !== digest});
     opened();
     if (anew || back) tell(anew ? 'anew' : 'back');
-  } else if (['line', 'partial', 'lagged', 'end'].includes(name)) watched.get(event.run)?.tell(name, event);
+  } else if (['line', 'partial', 'lagged', 'end', 'error'].includes(name)) {
+    watched.get(event.run)?.tell(name, event);
+    // What failed is not asked for again.
+    if (name === 'error') watched.delete(event.run);
+  }
   else tell(name === 'many' ? 'anew' : name, event);
   // After it was handled: what failed half way is asked for again.
   lastId = id || lastId;
@@ -513,8 +509,10 @@ export const Search = part(({label:name, value = '', set, bare}) => {
   useEffect(() => {
     if (document.activeElement !== ref.current) ref.current.value = value;
   }, [value]);
+  const stop = () => clearTimeout(ref.timer);
+  useEffect(() => stop, []);
   const oninput = ({target}) => {
-    clearTimeout(ref.timer);
+    stop();
     ref.timer = setTimeout(() => set(target.value.trim()), 300);
   };
   return label({class:bare ? 'field bare' : 'field'}, bare ? icon('search') : name,
