@@ -1,7 +1,7 @@
 // What a person does with runs.
 import assert from 'node:assert/strict';
 import {logLine, visit} from '../browser.mjs';
-import {until} from '../daemon.mjs';
+import {sleep, until} from '../daemon.mjs';
 import {keptCommit} from '../world.mjs';
 import {HOSTILE, SENSITIVE} from '../workspace.mjs';
 
@@ -36,6 +36,36 @@ export async function aRunIsAskedForOnceAfterWhatWouldRunIsShown(world) {
   assert.deepEqual({...inputs, token: null, folder: null}, {words: 'two words', count: 7, really: true, level: 'high', names: ['first', HOSTILE], day: '2026-02-28', folder: null, token: null});
   await until('its log is there', () => logLine(page, 'the token is ***').isVisible());
   assert.ok(!(await page.content()).includes(SENSITIVE));
+}
+
+export async function whatWasTypedIsThereToBeChanged(world) {
+  const site = await world.site('full'), page = await world.page(site, '/skills/lab/inputs'), words = page.getByLabel(/^words/);
+  await words.fill('two words');
+  await page.getByLabel(/^level/).selectOption('high');
+  await press(page, 'Show what would run');
+  await until('it is shown', () => page.getByText('This would run').isVisible());
+  assert.ok(!await words.isVisible());
+  await press(page, 'Change');
+  assert.equal(await words.inputValue(), 'two words');
+  assert.equal(await page.getByLabel(/^level/).inputValue(), 'high');
+}
+
+export async function anInputThatIsCalledMessageIsAnInput(world) {
+  const site = await world.site('full'), page = await world.page(site, '/skills/lab/letter');
+  await page.getByLabel(/^message/).fill('dear reader');
+  await press(page, 'Show what would run');
+  await press(page, 'Run');
+  const run = await runOf(page);
+  await says(page, 'succeeded');
+  assert.deepEqual((await site.daemon.run(run)).inputs, {message: 'dear reader'});
+}
+
+export async function aTextThatIsTypedWhileOneLeavesChangesNoOtherPage(world) {
+  const site = await world.site('full'), page = await world.page(site, '/runs');
+  await page.getByLabel('Text').fill('import');
+  await page.getByRole('link', {name: 'Trends', exact: true}).first().click();
+  await sleep(600);
+  assert.equal(new URL(page.url()).search, '');
 }
 
 export async function anInputThatIsRefusedIsToldAndKept(world) {

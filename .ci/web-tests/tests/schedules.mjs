@@ -46,6 +46,9 @@ export async function pastSlotsAreShownBeforeTheyRun(world) {
   await press(dialog(page), 'Show slots');
   await until('both slots are shown', async () => await dialog(page).getByRole('row').count() === 3);
   assert.equal(await ran(), before, 'to show them runs nothing');
+  await dialog(page).getByLabel(/^From/).fill('2026-01-15T00:01');
+  await until('those of another time are not offered', async () => await dialog(page).getByRole('row').count() === 0);
+  await press(dialog(page), 'Show slots');
   await press(dialog(page), 'Run 2 slots');
   await until('the dialog is gone', async () => await dialog(page).count() === 0);
   assert.equal(await ran(), before + 2);

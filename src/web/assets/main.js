@@ -317,7 +317,7 @@ const Form = part(({skill:s}) => {
   const {busy, error, act} = useAct(), [ready, set] = useState();
   const onsubmit = event => {
     event.preventDefault();
-    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form), message:form.get('message') || undefined};
+    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form), message:(s.takes_message && form.get('message')) || undefined};
     act(async () => {
       const told = await post('render', request);
       // One key for what is shown, so that a second click, or an answer that got lost, makes no second run; `randomUUID` is not there without TLS.
@@ -325,11 +325,12 @@ const Form = part(({skill:s}) => {
     });
   };
   const run = async () => go(runPath((await post('runs', ready.request)).run));
-  return ready ? div({class:'card inputs'}, rendered(ready.told), refused(error), div.buttons(button('Change', () => set()),
-      isAdmin() ? button('Run', () => act(run), 'main', {disabled:busy}) : small('Only an admin may run it.')))
-    : form({class:'card inputs', onsubmit}, s.inputs.map(control), !s.inputs.length && (s.takes_message ? field('What you want', textarea({name:'message', rows:4}))
-      : p(small('It takes no input.'))), refused(error),
-          div.buttons(tags.button.main({disabled:busy}, 'Show what would run')));
+  // What was typed stays in its form, to be changed.
+  return [form({class:'card inputs', style:ready && 'display: none', onsubmit}, s.inputs.map(control), s.takes_message
+      ? field('What you want', textarea({name:'message', rows:4})) : !s.inputs.length && p(small('It takes no input.')), refused(error),
+          div.buttons(tags.button.main({disabled:busy}, 'Show what would run'))),
+    ready && div({class:'card inputs'}, rendered(ready.told), refused(error), div.buttons(button('Change', () => set()),
+      isAdmin() ? button('Run', () => act(run), 'main', {disabled:busy}) : small('Only an admin may run it.')))];
 });
 
 const Skill = part(({names:[owner, id]}) => {
@@ -488,7 +489,7 @@ const Backfill = part(({id, zone, close, done}) => {
   };
   const at = (name, label, ms) => field(label, input({type:'datetime-local', name, defaultValue:clock(ms, zone), required:true}));
   return Dialog({title:'Run past slots', submit:able.length > 0 && `Run ${count(able.length, 'slot')}`, close, send},
-    div.fields({ref:box}, at('from', `From (${zone})`, Date.now() - DAY), at('to', 'To', Date.now()),
+    div.fields({ref:box, oninput:() => set()}, at('from', `From (${zone})`, Date.now() - DAY), at('to', 'To', Date.now()),
         button('Show slots', () => act(find), '', {disabled:busy})), refused(error),
     slots && table('Past slots', [
       ['Slot', s => time(s.slot, zone)],
