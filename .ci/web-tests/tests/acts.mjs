@@ -86,6 +86,10 @@ export async function aRunIsFollowedAndCancelled(world) {
     await until(`line ${upto} comes by itself`, () => line(`counted ${upto}`).isVisible());
   }
   await press(page, 'Cancel');
+  // What is drawn again each second leaves alone what was chosen.
+  await dialog(page).getByLabel(/^Now/).check();
+  await sleep(2200);
+  assert.ok(await dialog(page).getByLabel(/^Now/).isChecked());
   await press(dialog(page), 'Cancel the run');
   await says(page, 'cancelled');
   assert.equal(await dialog(page).count(), 0);

@@ -502,7 +502,7 @@ export const choice = (label, is, of, set) => div.switch({role:'group', label},
   pairs(of, (value, name) => button(name, () => set(of.map ? name : value), '', {pressed:[is].flat().includes(of.map ? name : value)})));
 export const field = (name, control, about) => label.field(name, control, small(about));
 export const noteField = (text, required, name = 'note') => field(text, textarea({name, rows:2, required}));
-export const radio = (name, value, text, checked) => label.pick(input({type:'radio', name, value, required:true, checked}), text);
+export const radio = (name, value, text, defaultChecked) => label.pick(input({type:'radio', name, value, required:true, defaultChecked}), text);
 /** A field that tells what was typed once the typing rests; what the address says later does not overwrite what is being typed. */
 export const Search = part(({label:name, value = '', set, bare}) => {
   const ref = useRef();

@@ -1,7 +1,7 @@
 // Every page but that of one run - the overview, runs, trends, skills, schedules - and, at the end, the shell around them.
 import {a, Acts, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
-  encode, ended, ending, endSession, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, label, li, link, list, loaded, mono, note,
-  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, query, readSession, rect, redraw, refused, runLink, runOf, runPath, runState,
+  encode, ended, ending, endSession, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, li, link, list, loaded, mono, note,
+  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, readSession, rect, redraw, refused, runLink, runOf, runPath, runState,
   scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf, skillLink, skillOf, skillPath, small, span, spell, standing,
   state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today, tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState,
   useWidth, waits, when, words, zoned, zoneName} from './base.js';

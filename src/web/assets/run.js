@@ -1,8 +1,8 @@
 // One run: what became of it, step by step, its log, and what a person can do about it.
-import {a, Acts, ago, aside, ask, b, begin, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, form, get,
-  go, h3, icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, path, pre, radio, redraw, refused, runLink, runPath, runState,
-  scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, to, took, useAct,
-  useEffect, useGet, useLoad, useRef, useState, waits, when, words, zoneName} from './base.js';
+import {a, Acts, ago, aside, ask, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, get, go, h3,
+  icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, pre, radio, redraw, refused, runLink, runPath, runState, scheduleLink,
+  Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, took, useAct, useEffect, useGet,
+  useLoad, useMemo, useRef, useState, waits, when, words, zoneName} from './base.js';
 
 const {details, mark, summary} = tags;
 
