@@ -161,6 +161,25 @@ export async function aKeptCommitLandsOrIsDropped(world) {
   assert.equal(git('rev-parse', 'main'), tip);
 }
 
+export async function timesAreTypedKeyByKey(world) {
+  const site = await world.site('full'), page = await world.page(site, '/runs'), values = () => new URL(page.url()).searchParams;
+  await page.getByLabel('Time').selectOption('own');
+  for (const [name, key] of [['From', 'from'], ['To', 'to']]) {
+    await page.getByLabel(new RegExp(`^${name}`)).focus();
+    for (const digit of name === 'From' ? '0305' : '03062031') {
+      await page.keyboard.press(digit);
+      if (digit === '0') await sleep(400);
+    }
+    if (name === 'To') {
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('0102AM');
+    }
+    await until(`${name} stands in the address`, () => /^\d{4}-03-0[56]T/.test(values().get(key)));
+  }
+  assert.match(values().get('to'), /^2031-03-06T01:02/);
+  assert.match(values().get('from'), /-03-05T/);
+}
+
 export async function filtersStandInTheAddress(world) {
   const site = await world.site('full'), page = await world.page(site, '/runs');
   const outcomes = page.getByRole('group', {name: 'Outcome'});

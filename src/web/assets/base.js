@@ -203,8 +203,7 @@ function receive(text) {
     watched.get(event.run)?.tell(name, event);
     // What failed is not asked for again.
     if (name === 'error') watched.delete(event.run);
-  }
-  else tell(name === 'many' ? 'anew' : name, event);
+  } else tell(name === 'many' ? 'anew' : name, event);
   // After it was handled: what failed half way is asked for again.
   lastId = id || lastId;
 }
@@ -504,7 +503,7 @@ export const field = (name, control, about) => label.field(name, control, small(
 export const noteField = (text, required, name = 'note') => field(text, textarea({name, rows:2, required}));
 export const radio = (name, value, text, defaultChecked) => label.pick(input({type:'radio', name, value, required:true, defaultChecked}), text);
 /** A field that tells what was typed once the typing rests; what the address says later does not overwrite what is being typed. */
-export const Search = part(({label:name, value = '', set, bare}) => {
+export const Search = part(({label:name, value = '', set, bare, type = 'search'}) => {
   const ref = useRef();
   useEffect(() => {
     if (document.activeElement !== ref.current) ref.current.value = value;
@@ -516,7 +515,7 @@ export const Search = part(({label:name, value = '', set, bare}) => {
     ref.timer = setTimeout(() => set(target.value.trim()), 300);
   };
   return label({class:bare ? 'field bare' : 'field'}, bare ? icon('search') : name,
-    input({ref, type:'search', label:name, placeholder:bare && name, spellcheck:'false', oninput}));
+    input({ref, type, label:name, placeholder:bare && name, spellcheck:'false', oninput}));
 });
 /** A dialog of the browser: it keeps the focus within, and gives it back. */
 export const Dialog = part(({title, close, send, submit, tone = 'main'}, kids) => {

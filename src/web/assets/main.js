@@ -147,12 +147,13 @@ const filters = query => {
   const picked = query.outcome?.split(',') || [], put = values => setQuery({...values, before:''}), own = !query.hours && (query.from || query.to);
   const pick = name => put({outcome:(picked.includes(name) ? picked.filter(one => one !== name) : [...picked, name]).join()});
   const choose = ({target:{value}}) => put(value === 'own' ? {hours:'', from:clock(Date.now() - DAY)} : {hours:value, from:'', to:''});
-  const date = name => input({type:'datetime-local', value:query[name] || '', onchange:event => put({[name]:event.target.value})});
+  // While a time is typed it may have no value; without any its field would go.
+  const date = (name, label) => Search({label, type:'datetime-local', value:query[name], set:at => (at || (query.from && query.to)) && put({[name]:at})});
   return form({role:'search', label:'Filter runs', onsubmit:event => event.preventDefault()}, div.chips({role:'group', label:'Outcome'},
     OUTCOMES.map(name => button([signOf(name), words(name)], () => pick(name), tone(name), {pressed:picked.includes(name)}))),
     div.fields(pairs(FIELDS, (name, label) => Search({label, value:query[name], set:text => put({[name]:text})})),
       field('Time', select({value:own ? 'own' : query.hours || '', onchange:choose}, TIMES.map(([value, name]) => option({value}, name)))),
-      own && [field(`From (${zoneName()})`, date('from')), field('To', date('to'))],
+      own && [date('from', `From (${zoneName()})`), date('to', 'To')],
       Object.keys(query).some(name => name !== 'view' && name !== 'before') && button('Clear', () => go('/runs' + (query.view ? '?view=lanes' : '')))));
 };
 
@@ -317,7 +318,8 @@ const Form = part(({skill:s}) => {
   const {busy, error, act} = useAct(), [ready, set] = useState();
   const onsubmit = event => {
     event.preventDefault();
-    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form), message:(s.takes_message && form.get('message')) || undefined};
+    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form),
+        message:(s.takes_message && form.get('message')) || undefined};
     act(async () => {
       const told = await post('render', request);
       // One key for what is shown, so that a second click, or an answer that got lost, makes no second run; `randomUUID` is not there without TLS.
@@ -559,12 +561,13 @@ wear(THEMES.includes(store[THEME]) ? store[THEME] : 'auto');
 const Header = part(({status:s, first}) => {
   const {user, token, read_only} = current(), {error, act} = useAct(), theme = store[THEME];
   const turn = () => redraw(wear(THEMES[(THEMES.indexOf(theme) + 1) % 3]));
+  const leave = () => post('web/logout').then(() => endSession(token));
   const quiet = (name, title, onclick) => button(name, onclick, 'quiet', {title, label:title});
   return [header(a.brand({href:'/'}, logo(), span('workerctl')),
     nav({label:'Pages'}, pairs(NAV, (at, name) => a({href:'/' + at, current:at === first && 'page'}, name))),
     div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)), s && state(s.condition),
       span(plain(user, 40), ' ', small(read_only ? 'read-only' : isAdmin() ? 'admin' : 'read')),
-      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(() => post('web/logout').then(() => endSession(token)))))),
+      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave)))),
     div.banners(refused(error))];
 });
 const login = error => main.login(logo(), h1('workerctl'), refused(error), p('Nobody is logged in here. In the workspace:'),

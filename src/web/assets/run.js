@@ -270,10 +270,10 @@ class Lines {
   want(from, to) {
     for (let number = Math.floor(from / PAGE); this.path && number * PAGE < to; number++) {
       const found = this.pages.get(number), end = Math.min(number * PAGE + PAGE, this.count);
-      let from = number * PAGE;
+      let n = number * PAGE;
       if (found) found.used = Date.now();
-      while (from < end && this.at(from)) from++;
-      if (from < end && !this.asked.has(number)) this.load({from, limit:PAGE - (from % PAGE)}, number);
+      while (n < end && this.at(n)) n++;
+      if (n < end && !this.asked.has(number)) this.load({from:n, limit:PAGE - (n % PAGE)}, number);
     }
   }
   async load(values, number = -1) {
@@ -411,7 +411,8 @@ const Log = part(({run, over}) => {
       choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
       small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && !own.broken && ', following' : [`, ${number(lines.count)} found`,
-        lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …' : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
+        lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …'
+          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
       button([icon('down'), 'Download'], () => saving.act(() => download(path + '/raw', run + '.log')), '', {disabled:saving.busy})),
     refused(lines.error || own.broken || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
     div({class:wrap ? 'screen wrap' : 'screen', ref:box, role:'group', label:'Lines of the log', tabindex:0, onscroll},
