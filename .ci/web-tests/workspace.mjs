@@ -112,6 +112,12 @@ skills:
     run: |
       printf '%s\\n' {words} {count} {really} {level} {day} {names} {folder}
       printf 'the token is %s\\n' {token}
+  - id: letter
+    name: "A letter"
+    description: "Has an input that is called as what a person says"
+    timeout: 1m
+    interface: {inputs: [{name: message, type: string}]}
+    run: "echo {message}"
   - id: secrets
     name: "Tells its secret"
     description: "Prints a secret, to be masked"

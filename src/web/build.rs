@@ -94,7 +94,7 @@ fn digest(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
 
 /// Our modules as one: what they import of each other is there already.
 fn bundled(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
-    let (mut all, mut known) = (String::new(), BTreeSet::new());
+    let (mut all, mut known, mut in_row) = (String::new(), BTreeSet::new(), false);
     for module in MODULES {
         let (_, path) = files
             .iter()
@@ -121,7 +121,18 @@ fn bundled(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
                     format!("{module}: `{name}` has its name from an earlier module").into(),
                 );
             }
-            writeln!(all, "{line}")?;
+            // Declarations in a row are one: it is shorter, and says the same.
+            let next = line.strip_prefix("const ");
+            match next.filter(|_| in_row && all.ends_with(";\n")) {
+                Some(next) => {
+                    all.truncate(all.len() - 2);
+                    writeln!(all, ",\n{next}")?;
+                }
+                None => writeln!(all, "{line}")?,
+            }
+            if !line.starts_with([' ', '}', ']', ')']) {
+                in_row = next.is_some();
+            }
         }
     }
     Ok(all)

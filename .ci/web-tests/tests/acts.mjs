@@ -1,7 +1,7 @@
 // What a person does with runs.
 import assert from 'node:assert/strict';
 import {logLine, visit} from '../browser.mjs';
-import {until} from '../daemon.mjs';
+import {sleep, until} from '../daemon.mjs';
 import {keptCommit} from '../world.mjs';
 import {HOSTILE, SENSITIVE} from '../workspace.mjs';
 
@@ -38,6 +38,36 @@ export async function aRunIsAskedForOnceAfterWhatWouldRunIsShown(world) {
   assert.ok(!(await page.content()).includes(SENSITIVE));
 }
 
+export async function whatWasTypedIsThereToBeChanged(world) {
+  const site = await world.site('full'), page = await world.page(site, '/skills/lab/inputs'), words = page.getByLabel(/^words/);
+  await words.fill('two words');
+  await page.getByLabel(/^level/).selectOption('high');
+  await press(page, 'Show what would run');
+  await until('it is shown', () => page.getByText('This would run').isVisible());
+  assert.ok(!await words.isVisible());
+  await press(page, 'Change');
+  assert.equal(await words.inputValue(), 'two words');
+  assert.equal(await page.getByLabel(/^level/).inputValue(), 'high');
+}
+
+export async function anInputThatIsCalledMessageIsAnInput(world) {
+  const site = await world.site('full'), page = await world.page(site, '/skills/lab/letter');
+  await page.getByLabel(/^message/).fill('dear reader');
+  await press(page, 'Show what would run');
+  await press(page, 'Run');
+  const run = await runOf(page);
+  await says(page, 'succeeded');
+  assert.deepEqual((await site.daemon.run(run)).inputs, {message: 'dear reader'});
+}
+
+export async function aTextThatIsTypedWhileOneLeavesChangesNoOtherPage(world) {
+  const site = await world.site('full'), page = await world.page(site, '/runs');
+  await page.getByLabel('Text').fill('import');
+  await page.getByRole('link', {name: 'Trends', exact: true}).first().click();
+  await sleep(600);
+  assert.equal(new URL(page.url()).search, '');
+}
+
 export async function anInputThatIsRefusedIsToldAndKept(world) {
   const site = await world.site('full'), page = await world.page(site, '/skills/lab/inputs', {tolerate: /status of 4\d\d/});
   await page.getByLabel(/^words/).fill('kept as typed');
@@ -56,6 +86,10 @@ export async function aRunIsFollowedAndCancelled(world) {
     await until(`line ${upto} comes by itself`, () => line(`counted ${upto}`).isVisible());
   }
   await press(page, 'Cancel');
+  // What is drawn again each second leaves alone what was chosen.
+  await dialog(page).getByLabel(/^Now/).check();
+  await sleep(2200);
+  assert.ok(await dialog(page).getByLabel(/^Now/).isChecked());
   await press(dialog(page), 'Cancel the run');
   await says(page, 'cancelled');
   assert.equal(await dialog(page).count(), 0);
@@ -125,6 +159,25 @@ export async function aKeptCommitLandsOrIsDropped(world) {
   await press(dialog(page), 'Discard');
   await until('it is gone', async () => await button(page, 'Discard').count() === 0 && !(await daemon.summary(other)).kept_commit);
   assert.equal(git('rev-parse', 'main'), tip);
+}
+
+export async function timesAreTypedKeyByKey(world) {
+  const site = await world.site('full'), page = await world.page(site, '/runs'), values = () => new URL(page.url()).searchParams;
+  await page.getByLabel('Time').selectOption('own');
+  for (const [name, key] of [['From', 'from'], ['To', 'to']]) {
+    await page.getByLabel(new RegExp(`^${name}`)).focus();
+    for (const digit of name === 'From' ? '0305' : '03062031') {
+      await page.keyboard.press(digit);
+      if (digit === '0') await sleep(400);
+    }
+    if (name === 'To') {
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('0102AM');
+    }
+    await until(`${name} stands in the address`, () => /^\d{4}-03-0[56]T/.test(values().get(key)));
+  }
+  assert.match(values().get('to'), /^2031-03-06T01:02/);
+  assert.match(values().get('from'), /-03-05T/);
 }
 
 export async function filtersStandInTheAddress(world) {

@@ -42,6 +42,16 @@ async function restarted(world, fromTop) {
 export const aLogThatIsFollowedLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, false);
 export const aLogThatIsReadFromItsBeginningLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, true);
 
+export async function whatCannotBeShownIsToldUntilItCan(world) {
+  const site = await world.site('full'), page = await world.page(site, null, {tolerate: /TypeError/});
+  await page.route('**/v1/status', route => route.fulfill({json: {}}));
+  await page.goto('/');
+  await until('it is told', () => page.getByText('This cannot be shown').isVisible());
+  await page.unrouteAll({behavior: 'ignoreErrors'});
+  await until('it is shown', () => page.getByRole('heading', {name: 'Needs attention'}).isVisible());
+  assert.ok(!await page.getByText('This cannot be shown').isVisible());
+}
+
 export async function aPageSaysThatTheEngineIsDrained(world) {
   const site = await world.own();
   try {

@@ -1,7 +1,7 @@
 // Logs: large ones, and what of them is where.
 import assert from 'node:assert/strict';
 import {heap, isStream, logBox, logLoaded, logTexts, readLog, settled, visit} from '../browser.mjs';
-import {until} from '../daemon.mjs';
+import {sleep, until} from '../daemon.mjs';
 import {SECRET, SENSITIVE} from '../workspace.mjs';
 
 /** What a download has. */
@@ -64,6 +64,60 @@ export async function aLogIsSearchedAndFiltered(world) {
   await visit(page, `/runs/${site.runs.fine}`);
   for (const name of ['stdout', 'check', 'tool', 'event']) await page.getByRole('group', {name: 'Streams'}).getByRole('button', {name, exact: true}).click();
   await until('only standard error is left', async () => (await logTexts(page).allInnerTexts()).join() === 'a word to stderr');
+}
+
+export async function whatIsFoundIsBoundedAndGoesOn(world) {
+  const site = await world.site('full'), {daemon} = site, gate = site.gate(), run = await daemon.submit('lab/slow', {gate: gate.path});
+  const lines = n => until(`${n} lines are written`, async () => +(await daemon.ask('GET', `runs/${run}/logs?tail=1`)).headers['workerctl-lines'] >= n);
+  gate.write('lines 4900');
+  await lines(4901);
+  const page = await world.page(site, `/runs/${run}`), status = page.locator('.log').getByRole('status'), says = text => until(`it says ${text}`, async () => (await status.innerText()).includes(text));
+  await page.getByRole('searchbox', {name: 'Search in the log'}).fill('counted');
+  await says('4,900 found');
+  // They come by themselves up to a bound; from there on somebody asks for them.
+  gate.write('lines 300');
+  await lines(5201);
+  await says('5,000 found up to line');
+  await status.getByRole('button', {name: 'Go on'}).click();
+  await says('200 found from line');
+  gate.write('lines 1');
+  await says('201 found from line');
+  gate.write('end');
+  gate.close();
+  await daemon.ended(run);
+}
+
+export async function anAnswerWithFewerLinesIsAskedForOnce(world) {
+  const site = await world.site('full'), page = await world.page(site), asked = [];
+  await page.route(/logs\?from=/, route => {
+    const address = new URL(route.request().url()), {searchParams: values} = address;
+    asked.push(+values.get('from'));
+    values.set('limit', Math.min(100, values.get('limit')));
+    return route.continue({url: address.href});
+  });
+  await visit(page, `/runs/${site.runs.noisy}`);
+  await logBox(page).evaluate(element => { element.scrollTop = 0; });
+  await until('a page of lines is there', () => asked.includes(400));
+  await sleep(1000);
+  assert.deepEqual(asked, [...new Set(asked)]);
+  await until('lines are in sight', () => logLoaded(page));
+}
+
+export async function aLogThatIsNotThereAnyMoreIsToldOnce(world) {
+  const site = await world.site('full'), run = site.runs.fine, page = await world.page(site), asked = [];
+  await page.route(address => isStream(address.href), route => {
+    const runs = new URL(route.request().url()).searchParams.get('runs');
+    asked.push(runs);
+    const error = runs ? `event: error\ndata: ${JSON.stringify({run, kind: 'not_found', code: 'run', message: 'the run is forgotten'})}\n\n` : '';
+    return route.fulfill({status: 200, contentType: 'text/event-stream', body: `id: x-1\nevent: hello\ndata: {"version":"9.9.9","resumed":true}\n\n${error}`});
+  });
+  await page.goto(`/runs/${run}`);
+  await until('it is told', () => page.getByRole('alert').filter({hasText: 'the run is forgotten'}).isVisible());
+  const before = asked.length;
+  await until('the stream is opened again', () => asked.length > before + 1);
+  assert.equal(asked.filter(Boolean).length, 1, `${asked}`);
+  assert.equal(await page.getByRole('alert').count(), 1);
+  assert.ok(await logTexts(page).first().isVisible());
 }
 
 export async function aWholeLogIsDownloaded(world) {

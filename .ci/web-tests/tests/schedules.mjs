@@ -46,9 +46,21 @@ export async function pastSlotsAreShownBeforeTheyRun(world) {
   await press(dialog(page), 'Show slots');
   await until('both slots are shown', async () => await dialog(page).getByRole('row').count() === 3);
   assert.equal(await ran(), before, 'to show them runs nothing');
+  await dialog(page).getByLabel(/^From/).fill('2026-01-15T00:01');
+  await until('those of another time are not offered', async () => await dialog(page).getByRole('row').count() === 0);
+  await press(dialog(page), 'Show slots');
   await press(dialog(page), 'Run 2 slots');
   await until('the dialog is gone', async () => await dialog(page).count() === 0);
   assert.equal(await ran(), before + 2);
+}
+
+export async function anHourThatIsPastSaysWhatBecameOfItsSlots(world) {
+  const site = await world.site('full'), schedule = 'lab/failing';
+  const page = await open(world, site, schedule), cell = page.getByRole('grid', {name: 'Slots by day and hour'}).getByRole('button', {name: /failed/}).first();
+  // An hour from now it is one of the past, of which nothing is to come.
+  await page.evaluate(() => { const now = Date.now; Date.now = () => now() + 3600000; });
+  await cell.click();
+  await until('its slots are shown', () => page.locator('.detail').getByText('failed').first().isVisible());
 }
 
 export async function aFailingScheduleSaysWhy(world) {

@@ -54,6 +54,50 @@ export async function loggingOutEndsTheSession(world) {
   assert.deepEqual(await page.evaluate(token => Object.values(localStorage).filter(value => value.includes(token)), session.token), []);
 }
 
+export async function aLoginInOneTabIsOneInAllAndAnOlderTabEndsOnlyItsOwn(world) {
+  const site = await world.site('full'), session = await logIn(world.browser, site.daemon), context = await world.context(site, {session, tolerate: unknownCode});
+  const older = await context.newPage(), newer = await context.newPage(), kept = () => newer.evaluate(() => JSON.parse(Object.values(localStorage).find(value => value.includes('token'))).token);
+  await visit(older, '/');
+  await newer.goto(await site.daemon.login());
+  await until('there is another session', async () => await kept() !== session.token);
+  const token = await kept();
+  assert.equal((await fetchAs(session, 'web/logout', {method: 'POST', body: '{}'})).status, 200);
+  await older.getByRole('link', {name: 'Runs', exact: true}).first().click();
+  await settled(older);
+  await until('the older tab has the newer session', () => older.getByRole('group', {name: 'Runs', exact: true}).isVisible());
+  assert.equal(await kept(), token);
+  await newer.getByRole('button', {name: 'Log out'}).click();
+  await until('both ask to log in', async () => await older.getByText('workerctl web').first().isVisible() && await newer.getByText('workerctl web').first().isVisible());
+}
+
+export async function anAddressThatLogsNobodyInEndsNoSession(world) {
+  const site = await world.site('full'), page = await world.page(site, null, {tolerate: unknownCode});
+  await page.goto('/#login=0123456789abcdef0123456789abcdef');
+  await until('who is logged in stays so', () => page.locator('header nav').isVisible());
+}
+
+export async function aLogoutThatIsRefusedIsTold(world) {
+  const site = await world.site('full'), page = await world.page(site, '/', {tolerate: /status of 503/});
+  await page.route('**/v1/web/logout', route => route.fulfill({status: 503, json: {code: 'disk_full', message: 'the end cannot be written'}}));
+  await page.getByRole('button', {name: 'Log out'}).click();
+  await until('it is told', () => page.getByRole('alert').filter({hasText: 'the end cannot be written'}).isVisible());
+  assert.ok(await page.locator('header nav').isVisible());
+}
+
+export async function aRoleThatHasChangedIsThatOfThePage(world) {
+  const site = await world.site('full'), context = await world.context(site), page = await context.newPage();
+  let role = 'read';
+  await page.route('**/v1/web/session', async route => route.fulfill({json: {...await (await route.fetch()).json(), role}}));
+  // It has changed while no page was open, and then while one is.
+  await visit(page, '/skills/lab/fine');
+  const shown = page.locator('header').getByText(/^(read|admin)$/);
+  await until('it reads', async () => await shown.innerText() === 'read');
+  role = 'admin';
+  await visit(page, '/');
+  await site.daemon.post('reload');
+  await until('it may do everything', async () => await shown.innerText() === 'admin');
+}
+
 export async function aSessionThatOnlyReadsIsOfferedNothingThatChanges(world) {
   const site = await world.site('full'), session = await site.reader, {runs} = site;
   const page = await world.page(site, null, {session});

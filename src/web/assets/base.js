@@ -1,8 +1,8 @@
 // What every page needs: elements, the API, the stream of events, words and times, and how each thing looks.
 
 // --- elements
-import {h, render, useLayoutEffect as useEffect, useRef, useState as useValue} from './preact.js';
-export {useEffect, useRef};
+import {h, render, useErrorBoundary, useLayoutEffect as useEffect, useMemo, useRef, useState} from './preact.js';
+export {useEffect, useMemo, useRef, useState};
 
 /** `tags.div.card({title: 'x'}, …children)`: an element with a class; what is null or false among the children is left out, lists lie flat. */
 export const tags = new Proxy({}, {get:(_, tag) => new Proxy((...kids) => node(tag, kids), {get:(_, kind) => (...kids) => node(tag, kids, kind)})});
@@ -44,30 +44,22 @@ const marked = text => {
   }
   return [...out, text.slice(from)];
 };
-let root, waiting;
+let root, waiting, retry;
 /** Draws the page once more, soon; a burst of changes is one drawing. */
 export const redraw = () => {
   if (root) waiting ||= Promise.resolve().then(() => {
-    waiting = null;
-    const app = document.getElementById('app');
-    try {
-      render(h(root), app);
-    } catch (error) {
-      // The next drawing begins anew.
-      render(null, app);
-      app.textContent = `This cannot be shown: ${plain(error.message)}`;
-      throw error;
-    }
+    waiting = retry?.();
+    render(h(root), document.getElementById('app'));
   });
 };
 export const begin = draw => {
-  root = () => safe(draw());
+  root = () => {
+    const [error, reset] = useErrorBoundary(console.error);
+    // The next drawing begins anew.
+    retry = error && reset;
+    return error ? `This cannot be shown: ${plain(error.message)}` : safe(draw());
+  };
   redraw();
-};
-/** A value that stays with the part; the page is drawn once more when it is set. */
-export const useState = first => {
-  const [value, set] = useValue(first);
-  return [value, next => redraw(set(() => next))];
 };
 
 // --- who is told of what: an event's name, `anew` (load everything again), `back` (the connection), `session`, `visible`
@@ -79,21 +71,24 @@ const tell = (topic, data) => listeners[topic]?.forEach(f => f(data));
 const KEY = 'workerctl.session';
 export const store = localStorage;
 let session;
-try {
-  session = JSON.parse(store[KEY]);
-} catch {
-  // As if nobody were there.
-}
 export const current = () => session;
-export const isAdmin = () => session.role === 'admin' && !session.read_only;
-export const setSession = next => {
-  session = next;
-  if (next) store[KEY] = JSON.stringify(next);
-  else delete store[KEY];
-  lastId = null;
-  next ? again(0) : close();
+export const isAdmin = () => session?.role === 'admin' && !session.read_only;
+/** Who is logged in is what the browser keeps, in each of its tabs. */
+export const readSession = () => {
+  const before = session?.token;
+  try {
+    session = JSON.parse(store[KEY]);
+  } catch {
+    // As if nobody were there.
+    session = null;
+  }
+  if (session?.token !== before) session ? again(0, tell('anew')) : close();
   redraw();
 };
+export const setSession = next => readSession((store[KEY] = JSON.stringify(next)));
+/** A newer one stays. */
+export const endSession = token => readSession(store[KEY]?.includes(token) && delete store[KEY]);
+addEventListener('storage', readSession);
 
 // --- requests
 export const encode = encodeURIComponent;
@@ -109,8 +104,7 @@ export async function ask(path, values, options = {}) {
     throw error.name === 'AbortError' ? error : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it']};
   });
   if (response.ok) return response;
-  // An answer to an older session ends no newer one.
-  if (response.status === 401 && token && token === session?.token) setSession(null);
+  if (response.status === 401 && token) endSession(token);
   throw {message:`the answer has the status ${response.status}`, ...(await response.json().catch(() => 0))};
 }
 /** A list carries where it goes on (`next`: the query that asks for more) and how many lines the log has (`total`). */
@@ -147,7 +141,7 @@ export const follow = (run, watcher) => {
   return () => watched.get(run) === watcher && watched.delete(run);
 };
 /** Opens the stream, where somebody is logged in. */
-export const again = ms => {
+const again = ms => {
   clearTimeout(timer);
   timer = setTimeout(connect, ms);
 };
@@ -205,8 +199,11 @@ function receive(text) {
     change({lost:false, newer:event.web && event.web !== digest});
     opened();
     if (anew || back) tell(anew ? 'anew' : 'back');
-  } else if (['line', 'partial', 'lagged', 'end'].includes(name)) watched.get(event.run)?.tell(name, event);
-  else tell(name === 'many' ? 'anew' : name, event);
+  } else if (['line', 'partial', 'lagged', 'end', 'error'].includes(name)) {
+    watched.get(event.run)?.tell(name, event);
+    // What failed is not asked for again.
+    if (name === 'error') watched.delete(event.run);
+  } else tell(name === 'many' ? 'anew' : name, event);
   // After it was handled: what failed half way is asked for again.
   lastId = id || lastId;
 }
@@ -362,7 +359,8 @@ export function useLoad(load, key, topics, gap = 2000) {
   }, [key]);
   return own;
 }
-export const useGet = (path, values, topics, gap) => useLoad(async get => path && get(path, values), path + JSON.stringify(values), topics, gap);
+/** Of no path there is nothing. */
+export const useGet = (path, values, topics, gap) => useLoad(async get => (path ? get(path, values) : null), path + JSON.stringify(values), topics, gap);
 /** Whether a change of a run is its end. */
 export const ended = event => event.outcome;
 
@@ -503,19 +501,21 @@ export const choice = (label, is, of, set) => div.switch({role:'group', label},
   pairs(of, (value, name) => button(name, () => set(of.map ? name : value), '', {pressed:[is].flat().includes(of.map ? name : value)})));
 export const field = (name, control, about) => label.field(name, control, small(about));
 export const noteField = (text, required, name = 'note') => field(text, textarea({name, rows:2, required}));
-export const radio = (name, value, text, checked) => label.pick(input({type:'radio', name, value, required:true, checked}), text);
+export const radio = (name, value, text, defaultChecked) => label.pick(input({type:'radio', name, value, required:true, defaultChecked}), text);
 /** A field that tells what was typed once the typing rests; what the address says later does not overwrite what is being typed. */
-export const Search = part(({label:name, value = '', set, bare}) => {
+export const Search = part(({label:name, value = '', set, bare, type = 'search'}) => {
   const ref = useRef();
   useEffect(() => {
     if (document.activeElement !== ref.current) ref.current.value = value;
   }, [value]);
+  const stop = () => clearTimeout(ref.timer);
+  useEffect(() => stop, []);
   const oninput = ({target}) => {
-    clearTimeout(ref.timer);
+    stop();
     ref.timer = setTimeout(() => set(target.value.trim()), 300);
   };
   return label({class:bare ? 'field bare' : 'field'}, bare ? icon('search') : name,
-    input({ref, type:'search', label:name, placeholder:bare && name, spellcheck:'false', oninput}));
+    input({ref, type, label:name, placeholder:bare && name, spellcheck:'false', oninput}));
 });
 /** A dialog of the browser: it keeps the focus within, and gives it back. */
 export const Dialog = part(({title, close, send, submit, tone = 'main'}, kids) => {

@@ -1,7 +1,7 @@
 // Every page but that of one run - the overview, runs, trends, skills, schedules - and, at the end, the shell around them.
-import {a, Acts, again, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
-  encode, ended, ending, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, label, li, link, list, loaded, mono, note,
-  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, query, rect, redraw, refused, runLink, runOf, runPath, runState,
+import {a, Acts, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
+  encode, ended, ending, endSession, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, li, link, list, loaded, mono, note,
+  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, readSession, rect, redraw, refused, runLink, runOf, runPath, runState,
   scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf, skillLink, skillOf, skillPath, small, span, spell, standing,
   state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today, tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState,
   useWidth, waits, when, words, zoned, zoneName} from './base.js';
@@ -147,12 +147,13 @@ const filters = query => {
   const picked = query.outcome?.split(',') || [], put = values => setQuery({...values, before:''}), own = !query.hours && (query.from || query.to);
   const pick = name => put({outcome:(picked.includes(name) ? picked.filter(one => one !== name) : [...picked, name]).join()});
   const choose = ({target:{value}}) => put(value === 'own' ? {hours:'', from:clock(Date.now() - DAY)} : {hours:value, from:'', to:''});
-  const date = name => input({type:'datetime-local', value:query[name] || '', onchange:event => put({[name]:event.target.value})});
+  // While a time is typed it may have no value; without any its field would go.
+  const date = (name, label) => Search({label, type:'datetime-local', value:query[name], set:at => (at || (query.from && query.to)) && put({[name]:at})});
   return form({role:'search', label:'Filter runs', onsubmit:event => event.preventDefault()}, div.chips({role:'group', label:'Outcome'},
     OUTCOMES.map(name => button([signOf(name), words(name)], () => pick(name), tone(name), {pressed:picked.includes(name)}))),
     div.fields(pairs(FIELDS, (name, label) => Search({label, value:query[name], set:text => put({[name]:text})})),
       field('Time', select({value:own ? 'own' : query.hours || '', onchange:choose}, TIMES.map(([value, name]) => option({value}, name)))),
-      own && [field(`From (${zoneName()})`, date('from')), field('To', date('to'))],
+      own && [date('from', `From (${zoneName()})`), date('to', 'To')],
       Object.keys(query).some(name => name !== 'view' && name !== 'before') && button('Clear', () => go('/runs' + (query.view ? '?view=lanes' : '')))));
 };
 
@@ -317,7 +318,8 @@ const Form = part(({skill:s}) => {
   const {busy, error, act} = useAct(), [ready, set] = useState();
   const onsubmit = event => {
     event.preventDefault();
-    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form), message:form.get('message') || undefined};
+    const form = new FormData(event.target), request = {skill:nameOf(s), inputs:values(s.inputs, form),
+        message:(s.takes_message && form.get('message')) || undefined};
     act(async () => {
       const told = await post('render', request);
       // One key for what is shown, so that a second click, or an answer that got lost, makes no second run; `randomUUID` is not there without TLS.
@@ -325,11 +327,12 @@ const Form = part(({skill:s}) => {
     });
   };
   const run = async () => go(runPath((await post('runs', ready.request)).run));
-  return ready ? div({class:'card inputs'}, rendered(ready.told), refused(error), div.buttons(button('Change', () => set()),
-      isAdmin() ? button('Run', () => act(run), 'main', {disabled:busy}) : small('Only an admin may run it.')))
-    : form({class:'card inputs', onsubmit}, s.inputs.map(control), !s.inputs.length && (s.takes_message ? field('What you want', textarea({name:'message', rows:4}))
-      : p(small('It takes no input.'))), refused(error),
-          div.buttons(tags.button.main({disabled:busy}, 'Show what would run')));
+  // What was typed stays in its form, to be changed.
+  return [form({class:'card inputs', style:ready && 'display: none', onsubmit}, s.inputs.map(control), s.takes_message
+      ? field('What you want', textarea({name:'message', rows:4})) : !s.inputs.length && p(small('It takes no input.')), refused(error),
+          div.buttons(tags.button.main({disabled:busy}, 'Show what would run'))),
+    ready && div({class:'card inputs'}, rendered(ready.told), refused(error), div.buttons(button('Change', () => set()),
+      isAdmin() ? button('Run', () => act(run), 'main', {disabled:busy}) : small('Only an admin may run it.')))];
 });
 
 const Skill = part(({names:[owner, id]}) => {
@@ -488,7 +491,7 @@ const Backfill = part(({id, zone, close, done}) => {
   };
   const at = (name, label, ms) => field(label, input({type:'datetime-local', name, defaultValue:clock(ms, zone), required:true}));
   return Dialog({title:'Run past slots', submit:able.length > 0 && `Run ${count(able.length, 'slot')}`, close, send},
-    div.fields({ref:box}, at('from', `From (${zone})`, Date.now() - DAY), at('to', 'To', Date.now()),
+    div.fields({ref:box, oninput:() => set()}, at('from', `From (${zone})`, Date.now() - DAY), at('to', 'To', Date.now()),
         button('Show slots', () => act(find), '', {disabled:busy})), refused(error),
     slots && table('Past slots', [
       ['Slot', s => time(s.slot, zone)],
@@ -556,15 +559,16 @@ const wear = name => (document.documentElement.dataset.theme = store[THEME] = na
 wear(THEMES.includes(store[THEME]) ? store[THEME] : 'auto');
 
 const Header = part(({status:s, first}) => {
-  const {user, read_only} = current(), {act} = useAct(), theme = store[THEME];
+  const {user, token, read_only} = current(), {error, act} = useAct(), theme = store[THEME];
   const turn = () => redraw(wear(THEMES[(THEMES.indexOf(theme) + 1) % 3]));
-  const leave = () => post('web/logout').catch(() => {}).then(() => setSession(null));
+  const leave = () => post('web/logout').then(() => endSession(token));
   const quiet = (name, title, onclick) => button(name, onclick, 'quiet', {title, label:title});
-  return header(a.brand({href:'/'}, logo(), span('workerctl')),
+  return [header(a.brand({href:'/'}, logo(), span('workerctl')),
     nav({label:'Pages'}, pairs(NAV, (at, name) => a({href:'/' + at, current:at === first && 'page'}, name))),
     div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)), s && state(s.condition),
       span(plain(user, 40), ' ', small(read_only ? 'read-only' : isAdmin() ? 'admin' : 'read')),
-      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave))));
+      quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave)))),
+    div.banners(refused(error))];
 });
 const login = error => main.login(logo(), h1('workerctl'), refused(error), p('Nobody is logged in here. In the workspace:'),
     tags.pre(tags.code('workerctl web')),
@@ -577,6 +581,12 @@ const Shell = part(() => {
     return told;
   }, '', {...DEFINED, status:1});
   const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
+  // The overview, which is opened most, offers nothing that the role decides: it asks once the role may have changed.
+  const role = useLoad(async get => {
+    const {token} = current(), told = (first || role.data === null) && await get('web/session');
+    if (told && token === current()?.token) setSession({...current(), ...told});
+    return null;
+  }, !first, {definitions:1});
   return [a.skip({href:'#main'}, 'Skip to the content'), Header({status:status.data, first}),
     div.banners({role:'status'}, link.lost && note('warning', 'The daemon does not answer; trying again.'),
       link.newer && note('note', 'A newer page is there: ', button('load it', () => location.reload(), 'link'))),
@@ -602,7 +612,8 @@ async function login_and_draw() {
   }
   document.getElementById('app').textContent = '';
   begin(() => [current() ? Shell() : login(refusal), div.hidden({role:'status'}, said)]);
-  again(0);
+  // Not before: a code that is refused ends no session that is there.
+  readSession();
 }
 addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload());
 login_and_draw();

@@ -1,8 +1,8 @@
 // One run: what became of it, step by step, its log, and what a person can do about it.
-import {a, Acts, ago, aside, ask, b, begin, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, form, get,
-  go, h3, icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, path, pre, radio, redraw, refused, runLink, runPath, runState,
-  scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, to, took, useAct,
-  useEffect, useGet, useLoad, useRef, useState, waits, when, words, zoneName} from './base.js';
+import {a, Acts, ago, aside, ask, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, get, go, h3,
+  icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, pre, radio, redraw, refused, runLink, runPath, runState, scheduleLink,
+  Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, took, useAct, useEffect, useGet,
+  useLoad, useMemo, useRef, useState, waits, when, words, zoneName} from './base.js';
 
 const {details, mark, summary} = tags;
 
@@ -39,19 +39,23 @@ const attempts = run => [run.pre_checks.length > 0 && [h3('Before'), checks(run.
 // --- changes and outputs
 const MARKS = {'+':'add', '-':'del', '@':'at'};
 const Patch = part(({text}) => {
-  const [most, set] = useState(1000), lines = text.replace(/\n$/, '').split('\n');
-  let inside = false;
-  return [tags.pre.diff({tabindex:0, label:'Changes'}, lines.slice(0, most).map(line => {
-    inside = line.startsWith('@@') || (inside && !line.startsWith('diff --git'));
-    return span({class:inside ? MARKS[line[0]] : 'meta'}, cut(line, 1000), '\n');
-  })), lines.length > most && button(`Show more of ${number(lines.length)} lines`, () => set(most * 4))];
+  const [most, set] = useState(1000), lines = useMemo(() => text.replace(/\n$/, '').split('\n'), [text]);
+  // Nodes that are the same are not compared again.
+  const drawn = useMemo(() => {
+    let inside = false;
+    return tags.pre.diff({tabindex:0, label:'Changes'}, lines.slice(0, most).map(line => {
+      inside = line.startsWith('@@') || (inside && !line.startsWith('diff --git'));
+      return span({class:inside ? MARKS[line[0]] : 'meta'}, cut(line, 1000), '\n');
+    }));
+  }, [lines, most]);
+  return [drawn, lines.length > most && button(`Show more of ${number(lines.length)} lines`, () => set(most * 4))];
 });
 const Change = part(({run, file:f}) => {
-  const [open, set] = useState(false), patch = useLoad(async () => open && (await ask(`runs/${run}/diff`, {path:f.path})).text(), open);
+  const [open, set] = useState(false), patch = useLoad(async () => (open ? (await ask(`runs/${run}/diff`, {path:f.path})).text() : undefined), open);
   const draw = text => (text ? Patch({text:text[0] === '"' ? JSON.parse(text) : text}) : empty('There is no text to compare.'));
   return li(details({ontoggle:event => set(event.target.open)}, summary(em(f.status), span.mono(f.from && [cut(f.from), ' → '], cut(f.path)),
     f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
-        open && (patch.data === false ? 'Loading …' : loaded(patch, draw))));
+        open && loaded(patch, draw)));
 });
 const Changes = part(({run:{summary:{run}, changed_count}}) => {
   const [most, set] = useState(100), files = useGet(`runs/${run}/changes`, {}, {run:event => event.run === run && event.outcome});
@@ -227,7 +231,7 @@ class Lines {
     return this.pages.get(Math.floor(n / PAGE))?.lines[n % PAGE];
   }
   put(line, n = line.line) {
-    const number = Math.floor(n / PAGE), found = this.pages.get(number) || {lines:Array(PAGE), held:0, rows:0}, length = line.text.length;
+    const number = Math.floor(n / PAGE), found = this.pages.get(number) || {lines:Array(PAGE), rows:0}, length = line.text.length;
     this.pages.set(number, found);
     found.used = Date.now();
     this.count = Math.max(this.count, n + 1);
@@ -235,11 +239,10 @@ class Lines {
     // A long line is kept as its beginning, copied; the rest is fetched when somebody asks for it.
     const one = (found.lines[n % PAGE] = {...line, length, text:length > CUT ? (' ' + line.text.slice(0, CUT)).slice(1) : line.text});
     found.rows += this.more(one);
-    found.held++;
   }
-  /** How many rows a line takes beyond one, where lines are wrapped. */
+  /** Measures how many rows a line takes beyond one, where lines are wrapped. */
   more(line) {
-    return this.columns && line ? Math.max(0, Math.ceil(line.text.replace(ESCAPE, '').length / this.columns) - 1) : 0;
+    return (line.more = this.columns && Math.max(0, Math.ceil(line.text.replace(ESCAPE, '').length / this.columns) - 1));
   }
   measure(columns) {
     this.columns = columns;
@@ -250,7 +253,7 @@ class Lines {
     let rows = n;
     for (const [number, found] of this.pages)
       if (number < Math.floor(n / PAGE)) rows += found.rows;
-      else if (number * PAGE < n) for (let i = 0; this.columns && i < n % PAGE; i++) rows += this.more(found.lines[i]);
+      else if (number * PAGE < n) for (let i = 0; this.columns && i < n % PAGE; i++) rows += found.lines[i]?.more || 0;
     return rows;
   }
   /** The line at a row, by halving. */
@@ -263,18 +266,21 @@ class Lines {
     }
     return low;
   }
-  /** Loads what is missing between two lines. */
+  /** Loads what is missing between two lines, from the first on: an answer with long lines has fewer than were asked for. */
   want(from, to) {
     for (let number = Math.floor(from / PAGE); this.path && number * PAGE < to; number++) {
       const found = this.pages.get(number), end = Math.min(number * PAGE + PAGE, this.count);
+      let n = number * PAGE;
       if (found) found.used = Date.now();
-      if (number * PAGE + (found?.held || 0) < end && !this.asked.has(number)) this.load({from:number * PAGE, limit:PAGE}, number);
+      while (n < end && this.at(n)) n++;
+      if (n < end && !this.asked.has(number)) this.load({from:n, limit:PAGE - (n % PAGE)}, number);
     }
   }
   async load(values, number = -1) {
+    let rows;
     this.asked.add(number);
     try {
-      const rows = await get(this.path, values);
+      rows = await get(this.path, values);
       rows.forEach(line => this.put(line));
       this.count = Math.max(this.count, rows.total);
       this.begun = true;
@@ -284,7 +290,7 @@ class Lines {
       this.error = error;
     }
     // A page that stays short, as one that was asked for before its lines were written, is not asked for without end.
-    setTimeout(() => redraw(this.asked.delete(number)), this.error ? 3000 : 150);
+    setTimeout(() => redraw(this.asked.delete(number)), rows?.length ? 150 : 3000);
     redraw();
   }
   drop(keep) {
@@ -309,15 +315,18 @@ const Log = part(({run, over}) => {
   const put = values => redraw(Object.assign(own, values));
   const filter = stream + '/' + search, lines = (own.found?.filter === filter ? own.found : filter === '/' ? (own.found = null)
       : (own.found = Object.assign(new Lines(), {filter}))) || all;
-  /** Looks for lines that fit, some thousands at a time. */
+  /** Looks for lines that fit, some thousands at a time; where there are too many, those that were found make room. */
   const find = async (found, next) => {
+    if (found.count >= FOUND_MAX) Object.assign(found, new Lines(), {since:next.from});
     redraw(Object.assign(found, {busy:true, error:null}));
     try {
       for (let i = 0; next && i < 6 && found.count < FOUND_MAX; i++) {
         const rows = await get(path, {...next, limit:1000, stream, search});
         if (own.found !== found) return;
         rows.forEach(line => found.put(line, found.count));
-        next = rows.next && {from:rows.next.from};
+        found.upto = rows.total;
+        // What came meanwhile was heard of, and not looked at.
+        next = rows.next ? {from:rows.next.from} : all.count > rows.total && {from:rows.total};
       }
     } catch (error) {
       found.error = error;
@@ -337,11 +346,17 @@ const Log = part(({run, over}) => {
     const hear = (name, event) => {
       const found = own.found;
       all.partial = name === 'partial' && event.line >= all.count ? event : null;
-      if (name === 'lagged') all.load({tail:PAGE});
+      if (name === 'error') own.broken = event.error || event;
+      if (name === 'lagged') {
+        all.load({tail:PAGE});
+        if (found) found.next ||= {from:all.count};
+      }
       if (name === 'line') {
         all.put(event);
         all.drop(Math.floor(event.line / PAGE));
-        if (found && !found.next && !found.busy && own.fits(event)) found.put(event, found.count);
+        if (found && !found.next && !found.busy && event.line >= found.upto && own.fits(event))
+          if (found.count < FOUND_MAX) found.put(event, found.count);
+          else found.next = {from:event.line};
       }
       soon();
     };
@@ -395,10 +410,11 @@ const Log = part(({run, over}) => {
   return div({class:'card log'}, div.tools(Search({bare:true, label:'Search in the log', value:search, set:search => put({search})}),
       choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
-      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && ', following' : [`, ${number(lines.count)} found`, lines.busy && ' …',
-        !lines.busy && lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
+      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && !own.broken && ', following' : [`, ${number(lines.count)} found`,
+        lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …'
+          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
       button([icon('down'), 'Download'], () => saving.act(() => download(path + '/raw', run + '.log')), '', {disabled:saving.busy})),
-    refused(lines.error || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
+    refused(lines.error || own.broken || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
     div({class:wrap ? 'screen wrap' : 'screen', ref:box, role:'group', label:'Lines of the log', tabindex:0, onscroll},
         span.probe({'aria-hidden':true}, '0'.repeat(100)),
       all.begun && !all.count && !partial && p('Nothing is in the log yet.'),
