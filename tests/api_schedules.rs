@@ -244,6 +244,16 @@ fn a_calendar_counts_slots_and_how_their_runs_ended() {
         let good = counted(&format!("{path}&schedule=w/good"));
         assert_eq!(good, (of(&[("ran", 2)]), of(&[("succeeded", 2)])));
     }
+    for bucket in ["day", "hour"] {
+        let path = format!("/v1/stats?by=schedule&bucket={bucket}&schedule=W/good");
+        let lines = get(&workspace, &path);
+        let lines = lines.as_array().unwrap().iter();
+        let runs = lines.map(|line| {
+            assert_eq!(line["name"], "w/good");
+            line["succeeded_count"].as_u64().unwrap()
+        });
+        assert_eq!(runs.sum::<u64>(), 2, "{bucket}");
+    }
     // Each hour of the stretch has its slot, from the rows as from the counts.
     let of_rows = get(
         &workspace,

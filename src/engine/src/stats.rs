@@ -98,10 +98,6 @@ const LATEST: &str = "9999-12-31";
 
 /// The hours that are asked for, as `2026-11-25T05`, in UTC.
 fn hours(query: &StatsQuery, now: Timestamp) -> Result<Vec<String>, Diagnostic> {
-    if query.by == StatsBy::Schedule || query.schedule.is_some() {
-        let message = "hours are counted of skills and workers, not of schedules";
-        return Err(Diagnostic::new(Kind::Usage, "bucket", message).hint("ask for `bucket=day`"));
-    }
     let begin = |day: &Option<String>| {
         let checked = day.as_ref().map(|day| checked(day)).transpose()?;
         Ok::<_, Diagnostic>(checked.and_then(|day| Timestamp::parse(&format!("{day}T00:00:00Z"))))

@@ -17,11 +17,13 @@ pub(super) fn keys_of(run: &RunSummary) -> Vec<Vec<u8>> {
     };
     // Versions before there were counts left no day.
     let day = run.day.clone().unwrap_or_else(|| ended.date_in(Zone::UTC));
-    let of_hour = Counted::Skill(run.skill.clone());
+    let hour = ended.hour();
     let of_day = Counted::of(run).map(|of| keys::counts(&day, &of.key()));
-    of_day
-        .chain([keys::counts(&ended.hour(), &of_hour.key())])
-        .collect()
+    // Of few hours there are few counts, and those of everything are their sums.
+    let of_hour = Counted::of(run)
+        .filter(|of| *of != Counted::All)
+        .map(|of| keys::counts(&hour, &of.key()));
+    of_day.chain(of_hour).collect()
 }
 
 /// What is counted of one subject on one day or in one hour. A record that cannot be read counts nothing: runs matter more.

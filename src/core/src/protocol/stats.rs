@@ -205,8 +205,7 @@ pub struct StatsQuery {
     pub to: Option<String>,
     /// What each line is of.
     pub by: StatsBy,
-    /// What each line is of besides; absent: one line for the whole time. Hours are those of UTC, of the last eight days,
-    /// and of skills and workers only.
+    /// What each line is of besides; absent: one line for the whole time. Hours are those of UTC, of the last eight days.
     pub bucket: Option<Bucket>,
     /// Only of this worker.
     pub worker: Option<String>,
