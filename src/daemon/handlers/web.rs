@@ -92,16 +92,10 @@ pub(crate) async fn login(
     let logins = Arc::clone(&state.logins);
     let answer = state.aside(move || logins.login(&request.code)).await?;
     match answer {
-        Ok((token, who)) => {
-            let session = view(&who);
-            Ok(Json(WebLogin {
-                token,
-                user: session.user,
-                role: session.role,
-                read_only: session.read_only,
-                expires_at: session.expires_at,
-            }))
-        }
+        Ok((token, who)) => Ok(Json(WebLogin {
+            token,
+            session: view(&who),
+        })),
         Err(NoLogin::Refused(refused)) => Err(HttpRefusal::from(refused)),
         Err(NoLogin::Wrong(wait)) => {
             tokio::time::sleep(wait).await;

@@ -24,6 +24,14 @@ impl Failures {
         }
         self.last_ms = now_ms;
         self.count = self.count.saturating_add(1);
+        // Somebody who guesses does not fill the log.
+        if self.count.is_power_of_two() {
+            let count = self.count;
+            tracing::warn!(
+                count,
+                "logins to the web page fail: codes that are used, too old, or guessed"
+            );
+        }
         let doubled = FIRST_MS << (self.count - 1).min(16);
         Duration::from_millis(doubled.min(MOST_MS))
     }

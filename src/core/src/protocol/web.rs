@@ -57,15 +57,9 @@ pub struct WebLoginRequest {
 pub struct WebLogin {
     /// What goes into `Authorization: Bearer …` of every request.
     pub token: String,
-    /// The user who logged in.
-    pub user: String,
-    /// What they may do now: `read` or `admin`.
-    #[schemars(with = "String")]
-    pub role: AccessRole,
-    /// Whether the session may change nothing, whatever its user may.
-    pub read_only: bool,
-    /// When it ends.
-    pub expires_at: Timestamp,
+    /// What begins with it.
+    #[serde(flatten)]
+    pub session: WebSessionView,
 }
 
 /// A session of the web page as its page sees it.
