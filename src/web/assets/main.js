@@ -88,6 +88,7 @@ const attention = (s, failures, since, mark) => {
   for (const u of s.undelivered.slice(0, 4))
     add('undelivered', u.skill + u.schedule, ['A notice about ', skillLink(u.skill), ` is not delivered after ${count(u.try_count, 'try', 'tries')} `,
         small(cut(u.message, 160))], u.next_try && ['next ', ago(u.next_try)]);
+  if (s.undelivered.length > 4) add('undelivered', '', count(s.undelivered.length - 4, 'more notice') + ' not delivered');
   // Of each skill the newest alone, with how many there are: one that fails every minute is one thing to look at.
   for (const [name, [run, ...before]] of Object.entries(Object.groupBy(failures, skillOf))) {
     const streak = s.failing.find(f => f.run === run.run)?.failure_count;

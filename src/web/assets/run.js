@@ -114,7 +114,7 @@ const valueOf = v => {
 };
 const agent = (run, spent) => section('Model', [
   run.message && [h3('Asked for'), pre(run.message, 20000, 'prose')], run.answer && [h3('Last answer'), pre(run.answer, 40000, 'prose')],
-      run.turns?.length > 0 && table('Turns', [
+      run.turns?.length > 0 && table(run.turns.length > 200 ? 'The last 200 turns' : 'Turns', [
     ['Turn', t => `${t.attempt}.${t.turn}`],
     ['~Called', t => cut(t.calls.join(', '), 200)],
     ['#In', t => t.tokens.input],
@@ -148,7 +148,7 @@ const draw = (run, reload) => {
       ['Kept commit', code(s.kept_commit, 12)],
       ['Started by', s.parent && runLink(s.parent)],
       ['Repeats', s.retry_of && runLink(s.retry_of)],
-      ['Started', run.children?.slice(0, 50).map(child => [runLink(child), ' '])],
+      ['Started', run.children?.map(child => [runLink(child), ' '])],
       ['Thread', s.thread],
       ['Definition', code(run.definition_digest, 12)],
     ]), list(pairs(run.results, (name, r) => li(state(r.is, words(name)), ' ', small(words(r.is), r.why && ': ' + words(r.why)))), 'plain')]),
