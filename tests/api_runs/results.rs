@@ -5,8 +5,9 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 
 use crate::Api;
-use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
+use crate::workspace::{Workspace, eventually};
 
 const SKILLS: &str = r##"
   - id: change
@@ -180,6 +181,53 @@ fn a_run_that_changed_nothing_or_has_not_ended_says_so() {
     assert_eq!(code("/thread"), (404, "no_thread_yet".to_owned()));
     std::fs::write(&thread, "{").unwrap();
     assert_eq!(code("/thread"), (500, "thread_unreadable".to_owned()));
+    daemon.stop();
+}
+
+#[test]
+fn what_a_run_changed_is_that_of_no_earlier_attempt_and_a_commit_that_is_gone_is_named() {
+    let gate = Gate::text("g");
+    let skill = "{id: redo, description: d, mutating: true, idempotent: true";
+    let workspace = Workspace::with_skills(&format!(
+        "\n  - {skill}, run: '{gate}; echo more >> tracked.txt'}}\n"
+    ));
+    for text in ["one\n", "one\ntwo\n"] {
+        workspace.write("tracked.txt", text);
+        workspace.write("beside.txt", text);
+        workspace.commit_all("of a person");
+    }
+    let mut gate = Gate::new(&workspace, "g");
+    let daemon = Daemon::start(&workspace);
+    let api = Api::of(&workspace);
+    let run = workspace.submit(&["w/redo"]);
+    let changes = || api.get(&format!("/v1/runs/{run}/changes"));
+    let told = |code: &str| assert_eq!(changes().refusal(), (404, code.to_owned()));
+    assert_eq!(gate.reached().1, 1);
+    told("nothing_kept");
+    workspace.write("tracked.txt", "a person's\n");
+    gate.pass();
+    // It waits to land, and what it changed is taken back then.
+    eventually("its result is kept", || {
+        (changes().status == 200).then_some(())
+    });
+    workspace.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    assert_eq!(gate.reached().1, 2);
+    told("nothing_kept");
+    gate.pass();
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 0, "{detail:#}");
+    let paths = changes().value();
+    let paths: Vec<_> = paths
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["path"])
+        .collect();
+    assert_eq!(paths, ["tracked.txt"]);
+    workspace.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    workspace.git(&["reflog", "expire", "--expire=now", "--all"]);
+    workspace.git(&["gc", "-q", "--prune=now"]);
+    told("commit_gone");
     daemon.stop();
 }
 

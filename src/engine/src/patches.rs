@@ -30,7 +30,7 @@ pub(super) fn patch(shown: &RunSnapshot, query: &DiffQuery) -> Result<String, Di
     {
         return Ok(text);
     }
-    let span = span(shown)?.ok_or_else(|| nothing_kept(shown))?;
+    let span = span(shown)?.ok_or_else(|| no_span(shown))?;
     let patch = git::patch(cwd, &span, only, DIFF_BYTES_MAX).map_err(|error| failed(&error))?;
     if let Some(path) = only.filter(|_| patch.text.is_empty() && !patch.truncated) {
         let message = format!("{} did not change `{path}`", shown.spec.run.short());
@@ -49,7 +49,7 @@ pub(super) fn patch(shown: &RunSnapshot, query: &DiffQuery) -> Result<String, Di
 /// # Errors
 /// Nothing is kept, or the repository cannot be read.
 pub(super) fn changes(shown: &RunSnapshot) -> Result<Changes, Diagnostic> {
-    let span = span(shown)?.ok_or_else(|| nothing_kept(shown))?;
+    let span = span(shown)?.ok_or_else(|| no_span(shown))?;
     let (paths, count) = git::changed_paths(Path::new(&shown.spec.cwd), &span, PATHS_MAX)
         .map_err(|error| failed(&error))?;
     Ok(Changes {
@@ -83,7 +83,12 @@ pub(super) fn span(shown: &RunSnapshot) -> Result<Option<git::Span>, Diagnostic>
     let run: git::RunId = run
         .parse()
         .map_err(|error: git::NameError| failed(&error))?;
-    if summary.commit.is_none() {
+    // Another attempt makes it anew, from what its branch holds by then.
+    let is_made = !matches!(
+        summary.phase,
+        Phase::Queued | Phase::Preparing | Phase::Executing | Phase::Verifying
+    );
+    if summary.commit.is_none() && is_made {
         let kept = git::kept_span(cwd, &run).map_err(|error| failed(&error))?;
         if kept.is_some() {
             return Ok(kept);
@@ -97,9 +102,23 @@ pub(super) fn span(shown: &RunSnapshot) -> Result<Option<git::Span>, Diagnostic>
     git::span_of_commits(cwd, &parsed(first)?, &parsed(last)?).map_err(|error| failed(&error))
 }
 
-fn nothing_kept(shown: &RunSnapshot) -> Diagnostic {
-    let message = format!("nothing that {} changed is kept", shown.spec.run.short());
-    Diagnostic::new(Kind::NotFound, "nothing_kept", message)
+fn no_span(shown: &RunSnapshot) -> Diagnostic {
+    let (summary, short) = (&shown.summary, shown.spec.run.short());
+    let (code, message) = match summary.newest_commit() {
+        Some(commit) => (
+            "commit_gone",
+            format!("the commit {commit} of {short} is not in the repository any more"),
+        ),
+        None if summary.outcome.is_none() => (
+            "nothing_kept",
+            format!("nothing that {short} changes is kept yet"),
+        ),
+        None => (
+            "nothing_kept",
+            format!("nothing that {short} changed is kept"),
+        ),
+    };
+    Diagnostic::new(Kind::NotFound, code, message)
 }
 
 fn failed(error: &dyn std::error::Error) -> Diagnostic {
