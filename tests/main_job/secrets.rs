@@ -59,8 +59,12 @@ fn secrets_are_nowhere_but_in_the_skill() {
     let mut gate = Gate::new(&workspace, "loud");
     let daemon = Daemon::start_with(&workspace, &[("API_KEY", OF_ENVIRONMENT)]);
     let inputs = workspace.home.join("inputs.json");
-    fs::write(&inputs, format!("{{\"token\": \"{OF_INPUT}\"}}")).unwrap();
     let arguments = ["run", "loud", "--inputs-json", inputs.to_str().unwrap()];
+    // It would be masked wherever its letters appear.
+    fs::write(&inputs, "{\"token\": \"abc\"}").unwrap();
+    let short = workspace.run(&arguments).expect_code(2);
+    assert!(short.stderr.contains("`token`"), "{short:?}");
+    fs::write(&inputs, format!("{{\"token\": \"{OF_INPUT}\"}}")).unwrap();
     let started = workspace.start(&mut workspace.workerctl(&arguments));
     let (run, _) = gate.reached();
     expect_no_secret("a command line", &command_lines());

@@ -110,7 +110,10 @@ fn of_config(code: &str, message: &str) -> Problem {
         severity: Severity::Warning,
         place: whole_file(CONFIG_FILE),
         message: message.to_owned(),
-        hint: Some("repair the file, then reload".to_owned()),
+        hint: Some(
+            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
+                .to_owned(),
+        ),
         worker: None,
         skill: None,
     }

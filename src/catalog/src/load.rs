@@ -412,7 +412,10 @@ fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>
         severity: Severity::Warning,
         place,
         message,
-        hint: Some("repair the file, then reload".to_owned()),
+        hint: Some(
+            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
+                .to_owned(),
+        ),
         worker: Some(worker.to_owned()),
         skill: skill.map(ToOwned::to_owned),
     }

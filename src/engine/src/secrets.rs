@@ -202,20 +202,18 @@ pub(super) fn files<'a>(
     })
 }
 
-/// Refuses what could not be kept out of logs, or is not there at all. What commands print is seen later.
+/// Refuses secrets of the environment that could not be kept out of logs, or are not there at all. What commands print is
+/// seen later.
 pub(super) fn check(
     skill: &Skill,
     environment: &BTreeMap<String, String>,
-    secrets: &Secrets,
 ) -> Result<(), Diagnostic> {
-    for name in &skill.env {
-        value(name, &skill.secrets, environment, None)?;
-    }
-    let mut inputs = secrets.values.iter();
-    inputs.try_for_each(|value| refuse_unmaskable("sensitive input", value))
+    let mut names = skill.env.iter();
+    names.try_for_each(|name| value(name, &skill.secrets, environment, None).map(drop))
 }
 
-fn refuse_unmaskable(name: &str, value: &SecretText) -> Result<(), Diagnostic> {
+/// Refuses a value that could not be kept out of logs.
+pub(super) fn refuse_unmaskable(name: &str, value: &SecretText) -> Result<(), Diagnostic> {
     check_secret(name, value.expose().as_bytes()).map_err(|error| {
         Diagnostic::new(Kind::Usage, "secret", error.to_string())
             .hint("use a longer value: a short one would be masked wherever its letters appear")

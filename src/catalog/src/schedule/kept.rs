@@ -191,7 +191,10 @@ pub(super) fn problem(schedule: &Schedule) -> Problem {
             "the last good definition of the schedule `{}` stays in force",
             schedule.id
         ),
-        hint: Some("repair the file, then reload".to_owned()),
+        hint: Some(
+            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
+                .to_owned(),
+        ),
         worker: Some(schedule.skill.worker.clone()),
         skill: Some(schedule.skill.skill.clone()),
     }

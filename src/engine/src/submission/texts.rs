@@ -165,16 +165,16 @@ impl Submitting<'_> {
             .map_err(|found| refused_values(&found))?;
         let mut secrets = Secrets::default();
         for name in &self.bound.secrets {
-            if let Some(value) = self.bound.values.get(name) {
-                match value {
-                    Value::List(items) => {
-                        secrets.values.extend(items.iter().map(SecretText::new));
-                    }
-                    other => secrets.values.push(SecretText::new(other.to_text())),
-                }
+            let texts = match self.bound.values.get(name) {
+                Some(Value::List(items)) => items.iter().map(SecretText::new).collect(),
+                Some(other) => vec![SecretText::new(other.to_text())],
+                None => Vec::new(),
+            };
+            for text in texts.into_iter().filter(|text| !text.expose().is_empty()) {
+                secrets::refuse_unmaskable(name, &text)?;
+                secrets.values.push(text);
             }
         }
-        secrets.values.retain(|value| !value.expose().is_empty());
         let sensitive: Vec<String> = self
             .bound
             .secrets
@@ -195,7 +195,7 @@ impl Submitting<'_> {
             }
         }
         files(values, rendered, &mut secrets);
-        secrets::check(self.skill, self.around.environment, &secrets)?;
+        secrets::check(self.skill, self.around.environment)?;
         Ok((environment, secrets))
     }
 
