@@ -448,7 +448,7 @@ export const runState = run => [state(standing(run)), standing(run) === 'succeed
   run.reconciled && [' ', em({title:'its engine was lost; the checks prove its work'}, 'reconciled')]];
 export const detailOf = outcome => (outcome?.failure ? `${outcome.failure.step}: ${outcome.failure.message}` : outcome?.message || words(outcome?.why));
 /** Why it waits. The API names instants as it stores them. */
-export const waits = run => run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
+export const waits = run => !run.outcome && run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
 
 // --- links and text
 export const to = (href, ...text) => a({href}, ...text);

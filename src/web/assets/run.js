@@ -131,7 +131,7 @@ const draw = (run, reload) => {
   return Page({name:`${words(standing(s))} ${skillOf(s)} ${short(s.run)}`, title:[cut(run.title, 120), ' ', mono(short(s.run))], side:runActs(run, reload),
       sub:[runState(s), ' ', skillLink(skillOf(s)), over ? ' · ended ' : ' · accepted ', ago(s.finished_at || s.submitted_at), over ? ', took ' : ', ',
           took(s.started_at || s.submitted_at, s.finished_at)]},
-    why && note(standing(s), cut(why, 2000)), !over && s.waiting_for && !run.approval?.asked_at && note('queued', 'It ', waits(s)),
+    why && note(standing(s), cut(why, 2000)), !run.approval?.asked_at && waits(s) && note('queued', 'It ', waits(s)),
     [...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => note('warning', text)), run.approval && approval(run, reload),
     div.columns(div(section('Phases', phases(run.phases)), section('Log', Log({run:s.run, over})), section('Checks', attempts(run)),
       (s.spent || run.message || run.answer || run.turns?.length > 0) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
