@@ -576,12 +576,13 @@ const login = error => main.login(logo(), h1('workerctl'), refused(error), p('No
   p(small('It opens an address with a code that is good once.')));
 
 const Shell = part(() => {
+  const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
   const status = useLoad(async get => {
     const told = await get('status');
     setZone(told.timezone);
     return told;
-  }, '', {...DEFINED, status:1});
-  const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
+    // What runs is told by the overview alone.
+  }, !first, {...DEFINED, status:1, run:() => !first});
   // The overview, which is opened most, offers nothing that the role decides: it asks once the role may have changed.
   const role = useLoad(async get => {
     const {token} = current(), told = (first || role.data === null) && await get('web/session');
