@@ -475,7 +475,9 @@ export const empty = (...text) => p.empty(...text);
 export const note = (is, ...text) => div({class:'note ' + tone(is)}, signOf(is), div(...text));
 export const refused = (error, again) => error && div({role:'alert'},
     note('failed', cut(error.message, 2000), ' ', code(error.code), error.details?.map(d => p(d)), error.hints?.map(h => p(small('hint: ', h))),
-  again && p(button('Try again', again))));
+  again && error.kind !== 'not_found' && p(button('Try again', again))));
+/** Whether what was to be loaded is not there. */
+export const missing = of => of.error?.kind === 'not_found';
 /** What a page shows of `useLoad`. */
 export const loaded = (of, draw) => [refused(of.error, of.reload), of.data !== undefined ? draw(of.data) : !of.error && p.loading('Loading …')];
 

@@ -345,7 +345,7 @@ const Skill = part(({names:[owner, id]}) => {
       if (found) return found;
       next = rows.next;
     }
-    throw {message:`there is no skill ${name}`, hints:['its definition may be broken: see Problems']};
+    throw {kind:'not_found', message:`there is no skill ${name}`};
   }, name, DEFINED);
   const runs = useGet('runs', {...about, limit:10}, {run:event => event.skill.worker === owner && event.skill.skill === id});
   const plans = useGet('schedules', about, {schedules:1}), s = skill.data;

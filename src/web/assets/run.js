@@ -57,9 +57,12 @@ const Change = part(({run, file:f}) => {
     f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
         open && loaded(patch, draw)));
 });
-const Changes = part(({run:{summary:{run}, changed_count}}) => {
-  const [most, set] = useState(100), files = useGet(`runs/${run}/changes`, {}, {run:event => event.run === run && event.outcome});
-  return section('Changes', loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
+const Changes = part(({run:{summary:s, changed_count}}) => {
+  // What is kept of it is another with each of these.
+  const {run} = s, [most, set] = useState(100), files = useLoad(get => get(`runs/${run}/changes`),
+      [s.phase, s.waiting_for, s.commit, s.kept_commit, changed_count].join());
+  return section('Changes', !s.outcome && missing(files) ? empty('Nothing is kept yet.')
+    : loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
       || empty('It changed nothing.'),
     files.length > most && button(`Show more of ${number(files.length)} files`, () => set(most * 4))]),
         changed_count > 0 && small(count(changed_count, 'path')));
