@@ -136,8 +136,10 @@ const draw = (run, reload) => {
           took(s.started_at || s.submitted_at, s.finished_at)]},
     why && note(standing(s), cut(why, 2000)), !run.approval?.asked_at && waits(s) && note('queued', 'It ', waits(s)),
     [...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => note('warning', text)), run.approval && approval(run, reload),
-    div.columns(div(section('Phases', phases(run.phases)), section('Log', Log({run:s.run, over})), section('Checks', attempts(run)),
-      (s.spent || run.message || run.answer || run.turns?.length > 0) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
+    div.columns(div(section('Phases', phases(run.phases)),
+        section('Log', Log({run:s.run, over, dropped:run.attempts.reduce((n, a) => n + (a.execution?.dropped_bytes || 0), 0)})),
+      section('Checks', attempts(run)),
+      (s.spent || run.message || run.answer || run.turns?.[0]) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
     aside(section('Facts', [facts([
       ['Run', code(s.run)],
       ['Asked by', s.schedule ? ['schedule ', scheduleLink(s.schedule)] : run.submitted_by],
@@ -311,7 +313,7 @@ const Whole = part(({path, line, close}) => {
 });
 const lineOf = () => +(/^#L(\d+)$/.exec(location.hash)?.[1] ?? NaN);
 
-const Log = part(({run, over}) => {
+const Log = part(({run, over, dropped}) => {
   const own = useRef(), box = useRef(), saving = useAct(), path = `runs/${run}/logs`, element = box.current;
   if (!own.all) assign(own, {all:new Lines(path), streams:STREAMS, search:'', end:isNaN(lineOf()), goal:lineOf(), marked:lineOf()});
   const {all, streams, search, end, marked} = own, stream = streams.length < STREAMS.length ? streams.join() : '', wrap = store[WRAP] === 'on';
@@ -415,7 +417,8 @@ const Log = part(({run, over}) => {
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
       small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && !own.broken && ', following' : [`, ${number(lines.count)} found`,
         lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …'
-          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
+          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]],
+        dropped > 0 && span({class:'t-late'}, `; ${bytes(dropped)} of output not kept (output limit)`)),
       button([icon('down'), 'Download'], () => saving.act(() => download(path + '/raw', run + '.log')), '', {disabled:saving.busy})),
     refused(lines.error || own.broken || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
     div({class:wrap ? 'screen wrap' : 'screen', ref:box, role:'group', label:'Lines of the log', tabindex:0, onscroll},
