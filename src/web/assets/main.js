@@ -501,7 +501,9 @@ const Backfill = part(({id, zone, close, done}) => {
     ], slots, s => s.slot, 'It had no slot then.'), slots?.length === MANY && small(`The first ${MANY} are shown.`));
 });
 const scheduleActs = (s, done) => Acts({path:'schedules/', body:{schedule:s.schedule}, done, of:[
-  {name:'Trigger', tone:'main', title:'Run it now', submit:'Run it now', ask:p('It runs within its policies.'), leads:true},
+  {name:'Trigger', tone:'main', title:'Run it now', submit:'Run it now', leads:true, say:({despite}) => ({despite:[despite].filter(Boolean)}),
+    ask:[p('It runs within its policies.'), s.paused && label.pick(input({type:'checkbox', name:'despite', value:'pause', required:true}),
+      'although it is paused')]},
   s.plan.trigger && {name:'Backfill', title:'Run past slots', own:close => Backfill({id:s.schedule, zone:s.timezone, close, done})},
   s.paused ? {name:'Resume'} : {name:'Pause', title:'Pause this schedule',
       ask:[p('Nothing of it is due until somebody resumes it.'), noteField('Why', true, 'reason')]},
@@ -519,7 +521,7 @@ const Schedule = part(({names}) => {
   const at = (at, ...more) => at && [time(at, zone), ' ', ...more],
       said = (title, rows, draw) => rows?.[0] && [title && h3(title), list(rows.slice(0, 6).map(row => li(draw(row))), 'plain')];
   const plan = w => [p(w.words), said('', w.policies, rule => [small(words(rule.about)), ' ', rule.says]),
-      said('Comes next', w.next, next => at(next, small(ago(next)))),
+      said(s.paused ? 'Would come next, were it not paused' : 'Comes next', w.next, next => at(next, small(ago(next)))),
     said('Changes of clocks', w.clock_changes, c => [small(c.date), ' ', cut(c.what)])];
   return Page({title:id, sub:s && [stateOf(s), ' runs ', skillLink(s.skill), ' · ', s.when], side:s && scheduleActs(s, one.reload)},
       loaded(one, () => !s ? empty('There is no such schedule.') : [notFired(s),
@@ -529,7 +531,7 @@ const Schedule = part(({names}) => {
         s.paused && note('paused', `Paused by ${s.paused.by} `, ago(s.paused.at), ': ', s.paused.reason),
     Calendar({schedule:id}), div.columns(div(section('Slots', Slots({id, zone}), to('/runs?schedule=' + encode(id), 'Its runs'))),
         aside(section('Facts', facts([
-      ['Next', at(s.next, '(', ago(s.next), ')')],
+      ['Next', s.paused ? '–, paused' : at(s.next, '(', ago(s.next), ')')],
       ['Zone', zone],
       ['Waiting', s.waiting.map(w => div(at(w.due, 'starts ', ago(w.starts)), w.after && [' after ', runLink(w.after)]))],
       ['Last', s.last && [runLink(s.last.run), ' ', state(ending(s.last))]],
