@@ -24,6 +24,8 @@ async function restarted(world, fromTop) {
     gate.write('lines 300');
     await daemon.kill();
     await until('the page says that nobody answers', () => lost(page).isVisible());
+    assert.match(await page.locator('header').innerText(), /not reached/);
+    assert.match(await page.locator('.log').getByRole('status').innerText(), /, not followed/);
     await daemon.start();
     await until('it goes on by itself', async () => !await lost(page).isVisible());
     // The command may be started again, and is: it counts anew.

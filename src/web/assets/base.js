@@ -103,7 +103,8 @@ export const query = values => {
 export async function ask(path, values, options = {}) {
   const token = session?.token, headers = {...(token && {Authorization:'Bearer ' + token}), ...options.headers};
   const response = await fetch('/v1/' + path + query(values), {cache:'no-store', ...options, headers}).catch(error => {
-    throw error.name === 'AbortError' ? error : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it']};
+    throw error.name === 'AbortError' ? error
+      : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it, or `workerctl web` where that served the page']};
   });
   if (response.ok) return response;
   if (response.status === 401 && token) endSession(token);
@@ -184,7 +185,7 @@ async function connect() {
   opened();
   // One end of a stream is no news: the daemon ends them when it is relieved. A second is.
   change({lost:tries > 0});
-  again(Math.min(10000, 400 * 2 ** tries++) * (0.8 + Math.random() * 0.4));
+  again(min(4000, 400 * 2 ** tries++) * (0.8 + Math.random() * 0.4));
 }
 function receive(text) {
   const field = name => text.split('\n').find(line => line.startsWith(name + ': '))?.slice(name.length + 2);
@@ -212,7 +213,7 @@ function receive(text) {
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hidden);
   if (document.hidden) hidden = setTimeout(close, HIDDEN_MS);
-  else if (!abort) again(0);
+  else if (!abort || link.lost) again(0);
   tell('visible');
 });
 addEventListener('online', () => link.lost && again(0));

@@ -568,7 +568,8 @@ const Header = part(({status:s, first}) => {
   const quiet = (name, title, onclick) => button(name, onclick, 'quiet', {title, label:title});
   return [header(a.brand({href:'/'}, logo(), span('workerctl')),
     nav({label:'Pages'}, pairs(NAV, (at, name) => a({href:'/' + at, current:at === first && 'page'}, name))),
-    div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)), s && state(s.condition),
+    div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)),
+      s && (link.lost ? state('unknown', 'not reached') : state(s.condition)),
       span(plain(user, 40), ' ', small(read_only ? 'read-only' : isAdmin() ? 'admin' : 'read')),
       quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave)))),
     div.banners(refused(error))];

@@ -415,7 +415,8 @@ const Log = part(({run, over, dropped}) => {
   return div({class:'card log'}, div.tools(Search({bare:true, label:'Search in the log', value:search, set:search => put({search})}),
       choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
-      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && !own.broken && ', following' : [`, ${number(lines.count)} found`,
+      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && (link.lost || own.broken ? ', not followed' : end && ', following')
+        : [`, ${number(lines.count)} found`,
         lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …'
           : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]],
         dropped > 0 && span({class:'t-late'}, `; ${bytes(dropped)} of output not kept (output limit)`)),
