@@ -264,6 +264,15 @@ const Trends = part(({query:{days = '30', skill}}) => {
 // --- skills
 const problems = of => list(of.map((p, i) => item(i, state(p.severity),
     [p.message, ' ', mono(p.place.path, p.place.line > 0 && ':' + p.place.line), p.hint && tags.p(small('hint: ', p.hint))], code(p.code))));
+/** Where a whole file is broken its skills stay as they were before, and what is wrong is told of the file alone. */
+const wrongWith = (s, {data = []}) => {
+  const of = data.filter(p => s.defined_at.startsWith(p.place.path));
+  return of.some(p => p.code === 'kept-last-good' && !p.skill) ? of : s.problems;
+};
+const weight = of => {
+  const is = ['error', 'warning', 'note'].find(is => of.some(p => p.severity === is));
+  return is && state(is, count(of.length, is === 'note' ? is : 'problem'));
+};
 const coming = (at, zone) => [ago(at, zone), small(time(at, zone))];
 const nameOf = s => (s.source === 'worker' ? s.skill : s.qualified);
 
@@ -275,9 +284,8 @@ const Skills = part(({query:{show = '', worker, text, after}}) => {
     ['~What it does', s => cut(s.description, 140)],
     ['Last', s => (s.last ? [to(runPath(s.last.run), runState(s.last)), small(ago(s.last.finished_at || s.last.submitted_at))] : 'never')],
     ['Next', s => (s.next ? coming(s.next.at, s.next.timezone) : '–')],
-    ['Is', s => [s.unavailable.length > 0 && state('blocked_config', 'unavailable'), ' ',
-      s.problems.length > 0 && state(s.problems.some(p => p.severity === 'error') ? 'error' : 'warning', count(s.problems.length, 'problem')),
-          marks(s).map(word => word && [' ', em(word)])]],
+    ['Is', s => [s.unavailable[0] && state('blocked_config', 'unavailable'), ' ',
+      weight(wrongWith(s, wrong)), marks(s).map(word => word && [' ', em(word)])]],
   ], rows, s => s.qualified, text ? 'No skill fits.' : 'There is no skill. `workerctl new worker` writes the first.'),
       rows.next && pager('', '', button('More', () => setQuery({after:rows.next.after})))];
   return Page({title:'Skills', side:choice('View', show, {'':'Skills', problems:`Problems (${wrong.data?.length ?? '…'})`}, show => setQuery({show}))},
@@ -348,10 +356,11 @@ const Skill = part(({names:[owner, id]}) => {
     throw {kind:'not_found', message:`there is no skill ${name}`};
   }, name, DEFINED);
   const runs = useGet('runs', {...about, limit:10}, {run:event => event.skill.worker === owner && event.skill.skill === id});
-  const plans = useGet('schedules', about, {schedules:1}), s = skill.data;
+  const plans = useGet('schedules', about, {schedules:1}), wrong = useGet('problems', {}, {definitions:1}), s = skill.data;
   return Page({title:s?.name || name, name, sub:s && [span.mono(nameOf(s)), ' · ', cut(s.description, 400)]},
-      loaded(skill, s => [s.unavailable.map(u => note('blocked_config', 'It is unavailable: ', u.reason)),
-    s.problems.length > 0 && section('Problems', problems(s.problems)),
+      missing(skill) ? [refused(skill.error), p(to('/runs?skill=' + encode(name), 'Its runs'), ' · ', to('/skills?show=problems', 'Problems'))]
+  : loaded(skill, s => [s.unavailable.map(u => note('blocked_config', 'It is unavailable: ', u.reason)),
+    weight(wrongWith(s, wrong)) && section('Problems', problems(wrongWith(s, wrong))),
     div.columns(div(section('Run it', Form({key:s.defined_at, skill:s})),
       section('Runs', loaded(runs, rows => runTable(rows, true, 'It has never run.')), to('/runs?skill=' + encode(name), 'All'))),
     aside(section('Facts', facts([
