@@ -189,10 +189,11 @@ const Lanes = part(({rows, from, end}) => {
   };
   return div.card(div({ref:box}), svg({width:wide, height:bottom + 4, role:'img',
       label:`${count(rows.length, 'run')} by skill from ${when(from)} to ${when(end)}, as in the table below`},
-    ticks.map(at => [path.grid({d:`M${x(at)} ${top - 4}V${floor}`}), text({x:x(at), y:12}, when(at, step < DAY ? 'minute' : 'day'))]),
+    ticks.map(at => [path.grid({d:`M${x(at)} ${top - 4}V${bottom}`}),
+      text({x:min(x(at), wide - 30), y:12}, when(at, step < DAY ? 'minute' : 'day'))]),
     names.map((name, i) => [text.lane({y:top + i * high + 16}, name.length > fit ? '…' + name.slice(1 - fit) : name),
         path.grid({d:`M${left} ${top + (i + 1) * high}H${wide}`})]),
-    rows.map(bar)), p.key('Hollow: waiting. Filled: running.'));
+    rows.map(bar)), p.key('Hollow: waiting to start. Filled: since it started.'));
 });
 
 const Runs = part(({query}) => {
@@ -216,8 +217,9 @@ const Runs = part(({query}) => {
   }, key, {run:changed});
   return Page({title:'Runs', sub:'Times in ' + zoneName(), side:choice('View', query.view || '', {'':'Table', lanes:'Lanes'},
       view => setQuery({view, before:''}))}, filters(query),
-    loaded(runs, ({rows, before}) => [lanes && rows.length > 0 && Lanes({rows, from:asks.since_ms, end:asks.until_ms || Date.now()}),
-      runTable(rows.slice(0, lanes ? 100 : SIZE), false, before ? 'None of those that were looked at fits.' : 'There is no such run.'),
+    loaded(runs, ({rows, before}) => [lanes && rows[0] && Lanes({rows, from:asks.since_ms, end:asks.until_ms || now()}),
+      runTable(rows.slice(0, lanes ? 100 : SIZE), false, before ? 'None of those that were looked at fits.'
+        : location.search ? 'There is no such run.' : 'No run yet.'),
       pager(query.before && button('Newest', () => setQuery({before:''})),
         [count(rows.length, 'run'), lanes && rows.length > 100 && '; the table has the newest 100',
             before && rows.length < limit && '; not all were looked at'],
@@ -232,6 +234,8 @@ const rate = line => (line.succeeded_count || line.failed_count ? (100 * line.su
 const percent = line => (rate(line) == null ? '–' : share(rate(line)));
 
 const Trends = part(({query:{days = '30', skill}}) => {
+  // Days are counted for so long.
+  if (!(days <= 366)) days = '366';
   const load = (key, values) => useLoad(async get => (await zoned, get('stats', {...values, from:today(days - 1), to:today()})), key + days, {run:ended},
       15000);
   const all = load('', {by:'skill'}), daily = load(skill, {by:skill ? 'skill' : 'all', skill, bucket:'day'});
