@@ -60,7 +60,7 @@ const Change = part(({run, file:f}) => {
 const Changes = part(({run:{summary:s, changed_count}}) => {
   // What is kept of it is another with each of these.
   const {run} = s, [most, set] = useState(100), files = useLoad(get => get(`runs/${run}/changes`),
-      [s.phase, s.waiting_for, s.commit, s.kept_commit, changed_count].join());
+      [s.phase, s.waiting_for, s.commit, changed_count].join());
   return section('Changes', !s.outcome && missing(files) ? empty('Nothing is kept yet.')
     : loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
       || empty('It changed nothing.'),
