@@ -162,6 +162,13 @@ skills:
     verification: [{description: "it is written", command: "test -s data/published.txt"}]
     approval_required: true
     human_checkpoints: ["the prices look right"]
+  - id: slow
+    name: "Slow writer"
+    description: "Takes a while before a person is asked"
+    mutating: true
+    timeout: 1m
+    run: "sleep 4; date +%s%N > slow.txt"
+    approval_required: true
   - id: kept
     name: "Kept commit"
     description: "Changes a file that may be in the way"

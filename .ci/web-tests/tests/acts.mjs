@@ -146,6 +146,24 @@ export async function whatWaitsForAPersonIsApprovedOrDenied(world) {
   await until('the note is shown', () => page.getByText('not on a Friday').first().isVisible());
 }
 
+export async function whatWillLandIsShownToWhoFollowsTheRun(world) {
+  const site = await world.site('full'), {daemon} = site, page = await world.page(site, null, {tolerate: /status of 404/});
+  // As if it were asked for before anything is kept.
+  let early = 0;
+  await page.route('**/changes', async route => early++ ? route.continue() : route.fulfill({status: 404, json: {kind: 'not_found', code: 'nothing_kept', message: 'nothing is kept'}}));
+  const run = await daemon.submit('shop/slow');
+  await page.goto(`/runs/${run}`);
+  const changes = page.getByRole('region', {name: 'Changes'});
+  await until('nothing is kept yet', () => changes.getByText('Nothing is kept yet.').isVisible());
+  assert.equal(await changes.getByRole('alert').count(), 0);
+  await daemon.reached(run, 'awaiting_approval');
+  await until('what will land is shown', () => changes.getByText('slow.txt').isVisible());
+  await press(page, 'Deny');
+  await dialog(page).getByLabel(/Why/).fill('seen');
+  await press(dialog(page), 'Deny');
+  await says(page, 'denied');
+}
+
 export async function aKeptCommitLandsOrIsDropped(world) {
   const site = await world.site('full'), {daemon, git} = site;
   const kept = await keptCommit(site), page = await world.page(site, `/runs/${kept}`), before = git('rev-parse', 'main');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync, mkdirSync, rmSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {logBox, logLine, readLog} from '../browser.mjs';
+import {logBox, logLine, readLog, visit} from '../browser.mjs';
 import {sleep, until} from '../daemon.mjs';
 
 const SILENT = /The daemon does not answer/;
@@ -24,6 +24,8 @@ async function restarted(world, fromTop) {
     gate.write('lines 300');
     await daemon.kill();
     await until('the page says that nobody answers', () => lost(page).isVisible());
+    assert.match(await page.locator('header').innerText(), /not reached/);
+    assert.match(await page.locator('.log').getByRole('status').innerText(), /, not followed/);
     await daemon.start();
     await until('it goes on by itself', async () => !await lost(page).isVisible());
     // The command may be started again, and is: it counts anew.
@@ -41,6 +43,39 @@ async function restarted(world, fromTop) {
 }
 export const aLogThatIsFollowedLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, false);
 export const aLogThatIsReadFromItsBeginningLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, true);
+
+export async function aDaemonThatIsBackAfterAWhileIsNoticedSoon(world) {
+  const site = await world.own();
+  try {
+    const page = await world.page(site, '/', {tolerate});
+    await site.daemon.kill();
+    await until('the page says that nobody answers', () => lost(page).isVisible());
+    await sleep(15000);
+    await site.daemon.start();
+    await until('it goes on by itself', async () => !await lost(page).isVisible(), 6000);
+    await until('it is ready', async () => /ready/.test(await page.locator('header').innerText()));
+  } finally { await site.end(); }
+}
+
+export async function aSkillWhoseFileBreaksOrGoesSaysSo(world) {
+  const site = await world.own('broken'), {daemon, place} = site, file = join(place, 'workers/good/worker.yaml');
+  try {
+    const run = await daemon.submit('good/fine');
+    await daemon.ended(run);
+    writeFileSync(file, 'worker: {id: good\n');
+    await daemon.post('reload');
+    const page = await world.page(site, '/skills', {tolerate});
+    await until('it is marked', () => page.getByRole('row').filter({hasText: 'good/fine'}).getByText(/\d problem/).isVisible());
+    await visit(page, '/skills/good/fine');
+    assert.match(await page.getByRole('main').innerText(), /the last good definition of `good` stays in use/);
+    rmSync(file);
+    await daemon.post('reload');
+    await until('it is told to be gone', () => page.getByRole('alert').filter({hasText: 'there is no skill good/fine'}).isVisible());
+    assert.equal(await page.getByRole('main').getByRole('button').count(), 0);
+    await page.getByRole('link', {name: 'Its runs'}).click();
+    await until('its run is listed', () => page.locator(`a[href="/runs/${run}"]`).first().isVisible());
+  } finally { await site.end(); }
+}
 
 export async function whatCannotBeShownIsToldUntilItCan(world) {
   const site = await world.site('full'), page = await world.page(site, null, {tolerate: /TypeError/});

@@ -146,3 +146,18 @@ export async function secretsAreShownNowhere(world) {
     assert.ok(!JSON.stringify(await daemon.lines(run)).includes(secret));
   }
 }
+
+export async function aLogThatIsIncompleteSaysSo(world) {
+  const site = await world.site('full'), page = await world.page(site), status = page.locator('.log').getByRole('status');
+  await page.route(`**/v1/runs/${site.runs.fine}`, async route => {
+    const told = await (await route.fetch()).json();
+    told.attempts[0].execution.dropped_bytes = 1677722;
+    return route.fulfill({json: told});
+  });
+  await visit(page, `/runs/${site.runs.fine}`);
+  const says = async () => assert.match(await status.innerText(), /1\.6 MiB of output not kept/);
+  await says();
+  await page.getByRole('searchbox', {name: 'Search in the log'}).fill('what was never printed');
+  await until('nothing is found', () => status.getByText(/\b0 found/).isVisible());
+  await says();
+}

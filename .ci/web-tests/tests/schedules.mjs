@@ -68,3 +68,15 @@ export async function aFailingScheduleSaysWhy(world) {
   assert.match(text, /overdue/);
   assert.match(text, /2 failures in a row/);
 }
+
+export async function aPausedScheduleHasNoNextSlotAndIsRunAllTheSame(world) {
+  const site = await world.site('full'), page = await open(world, site, 'lab/fine#resting'), text = await page.getByRole('main').innerText();
+  assert.match(text, /–, paused/);
+  assert.match(text, /Would come next, were it not paused/);
+  assert.ok(!/Comes next/.test(text));
+  await press(page, 'Trigger');
+  await dialog(page).getByLabel('although it is paused').check();
+  await press(dialog(page), 'Run it now');
+  await until('its run is shown', () => /\/runs\/[0-9A-Z]{26}$/.test(page.url()));
+  assert.equal((await site.daemon.summary(page.url().split('/').pop())).schedule, 'lab/fine#resting');
+}

@@ -144,6 +144,36 @@ export async function theOverviewAsksForLittle(world) {
   assert.ok(bytes <= 100000, `${bytes} bytes`);
 }
 
+export async function theOverviewShowsWhatRunsNow(world) {
+  const site = await world.own(), {daemon} = site;
+  try {
+    const page = await world.page(site, '/', {tolerate: /ERR_/}), gate = site.gate(), going = page.getByRole('region', {name: 'Running and queued'});
+    const run = await daemon.submit('lab/slow', {gate: gate.path}), link = going.locator(`a[href="/runs/${run}"]`);
+    await until('it is listed', () => link.isVisible(), 5000);
+    gate.write('end');
+    await daemon.ended(run);
+    await until('it is not any more', async () => !await link.isVisible(), 5000);
+    // What happens while another page is shown is there on the way back.
+    await page.getByRole('link', {name: 'Trends', exact: true}).first().click();
+    const other = await daemon.submit('lab/slow', {gate: gate.path});
+    await daemon.reached(other, 'executing');
+    await page.getByRole('link', {name: 'Overview', exact: true}).click();
+    await until('the other is listed', () => going.locator(`a[href="/runs/${other}"]`).isVisible(), 5000);
+    gate.write('end');
+    gate.close();
+  } finally { await site.end(); }
+}
+
+export async function aRunThatHasEndedWaitsForNothing(world) {
+  const site = await world.site('full'), page = await world.page(site);
+  await page.route(/\/v1\/runs\?/, async route => {
+    const answer = await route.fetch(), told = (await answer.json()).map(run => ({...run, waiting_for: run.outcome ? 'a free place' : null}));
+    return route.fulfill({response: answer, json: told});
+  });
+  await visit(page, '/runs');
+  assert.ok(!/waits for/.test(await page.getByRole('main').innerText()));
+}
+
 export async function aPageOfAnOlderDaemonSaysThatANewerIsThere(world) {
   const site = await world.site('full'), page = await world.page(site, null);
   // What the stream says first names the files that the daemon has now.

@@ -3,6 +3,8 @@
 // --- elements
 import {h, render, useErrorBoundary, useLayoutEffect as useEffect, useMemo, useRef, useState} from './preact.js';
 export {useEffect, useMemo, useRef, useState};
+/** What is used all over, by its short name. */
+export const {assign} = Object, {ceil, floor, max, min, round} = Math, {parse} = Date, now = () => Date.now();
 
 /** `tags.div.card({title: 'x'}, …children)`: an element with a class; what is null or false among the children is left out, lists lie flat. */
 export const tags = new Proxy({}, {get:(_, tag) => new Proxy((...kids) => node(tag, kids), {get:(_, kind) => (...kids) => node(tag, kids, kind)})});
@@ -101,7 +103,8 @@ export const query = values => {
 export async function ask(path, values, options = {}) {
   const token = session?.token, headers = {...(token && {Authorization:'Bearer ' + token}), ...options.headers};
   const response = await fetch('/v1/' + path + query(values), {cache:'no-store', ...options, headers}).catch(error => {
-    throw error.name === 'AbortError' ? error : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it']};
+    throw error.name === 'AbortError' ? error
+      : {message:'the daemon does not answer', hints:['`workerctl daemon` starts it, or `workerctl web` where that served the page']};
   });
   if (response.ok) return response;
   if (response.status === 401 && token) endSession(token);
@@ -121,7 +124,7 @@ export const post = async (path, body = {}) =>
 /** Hands a file to the browser; a link alone could not carry the token. */
 export async function download(path, name) {
   const href = URL.createObjectURL(await (await ask(path)).blob());
-  Object.assign(document.createElement('a'), {href, download:plain(name).replace(/[\\/:\s]/g, '_')}).click();
+  assign(document.createElement('a'), {href, download:plain(name).replace(/[\\/:\s]/g, '_')}).click();
   setTimeout(() => URL.revokeObjectURL(href), 60000);
 }
 
@@ -150,7 +153,7 @@ const close = () => {
   abort?.abort();
   abort = null;
 };
-const change = values => redraw(Object.assign(link, values));
+const change = values => redraw(assign(link, values));
 
 async function connect() {
   close();
@@ -169,7 +172,7 @@ async function connect() {
     for (let more; pending.length < EVENT_MAX && !(more = await reader.read()).done;) {
       alive();
       // Only the seam and what is new can hold the end of an event.
-      let from = Math.max(0, pending.length - 1), begin = 0;
+      let from = max(0, pending.length - 1), begin = 0;
       pending += more.value;
       for (let end; (end = pending.indexOf('\n\n', from)) >= 0; begin = from = end + 2) receive(pending.slice(begin, end));
       pending = pending.slice(begin);
@@ -182,7 +185,7 @@ async function connect() {
   opened();
   // One end of a stream is no news: the daemon ends them when it is relieved. A second is.
   change({lost:tries > 0});
-  again(Math.min(10000, 400 * 2 ** tries++) * (0.8 + Math.random() * 0.4));
+  again(min(4000, 400 * 2 ** tries++) * (0.8 + Math.random() * 0.4));
 }
 function receive(text) {
   const field = name => text.split('\n').find(line => line.startsWith(name + ': '))?.slice(name.length + 2);
@@ -210,7 +213,7 @@ function receive(text) {
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hidden);
   if (document.hidden) hidden = setTimeout(close, HIDDEN_MS);
-  else if (!abort) again(0);
+  else if (!abort || link.lost) again(0);
   tell('visible');
 });
 addEventListener('online', () => link.lost && again(0));
@@ -224,16 +227,16 @@ export const number = new Intl.NumberFormat('en').format;
 export const count = (n, word, many = word + 's') => `${number(n)} ${n === 1 ? word : many}`;
 export const cut = (text, max = 300) => (text?.length > max ? [text.slice(0, max), small(` … ${count(text.length - max, 'more character')}`)] : text);
 export const bytes = n => {
-  const i = Math.max(0, Math.min(4, Math.floor(Math.log2(n) / 10)));
+  const i = max(0, min(4, floor(Math.log2(n) / 10)));
   n /= 1024 ** i;
-  return `${i && n < 10 ? n.toFixed(1) : Math.round(n)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][i]}`;
+  return `${i && n < 10 ? n.toFixed(1) : round(n)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][i]}`;
 };
-const two = (s, big, unit, less, rest) => Math.floor(s / big) + unit + (s % big >= less ? ` ${Math.floor((s % big) / less)}${rest}` : '');
+const two = (s, big, unit, less, rest) => floor(s / big) + unit + (s % big >= less ? ` ${floor((s % big) / less)}${rest}` : '');
 /** How long: `1.5s`, `2m 5s`, `3h`. */
 export const spell = ms => {
-  const s = Math.round(ms / 1000);
+  const s = round(ms / 1000);
   if (ms == null) return '–';
-  if (ms < 9950) return ms < 1000 ? `${Math.max(0, Math.round(ms))}ms` : `${(ms / 1000).toFixed(1)}s`;
+  if (ms < 9950) return ms < 1000 ? `${max(0, round(ms))}ms` : `${(ms / 1000).toFixed(1)}s`;
   return s < 60 ? s + 's' : s < 3600 ? two(s, 60, 'm', 1, 's') : s < 172800 ? two(s, 3600, 'h', 60, 'm') : two(s, 86400, 'd', 3600, 'h');
 };
 
@@ -267,26 +270,26 @@ const format = (name, shape) => {
 export const when = (at, shape = 'short', name) => (isNaN(new Date(at)) ? at : format(name || zone, shape).format(new Date(at)));
 /** What a clock of the zone shows: `2026-11-26T05:00`. */
 export const clock = (at, name) => when(at, 'iso', name).replace(' ', 'T');
-export const today = (ago = 0) => clock(Date.now() - ago * DAY).slice(0, 10);
+export const today = (ago = 0) => clock(now() - ago * DAY).slice(0, 10);
 /** Of a day without a zone, as `2026-11-26`. */
 export const dayName = day => when(day, 'day', 'UTC');
 /** The instant at which a clock of the zone shows `2026-11-26T05:00`. */
 export const instant = (local, name) => {
-  const wanted = Date.parse(local + 'Z');
+  const wanted = parse(local + 'Z');
   let at = wanted;
   // Twice, for the offset of the first guess may be that of the other side of a change of clocks.
-  for (let i = 0; i < 2; i++) at += wanted - Date.parse(clock(at, name) + 'Z');
+  for (let i = 0; i < 2; i++) at += wanted - parse(clock(at, name) + 'Z');
   return at;
 };
 const timed = (at, zone, text) => (at == null ? '–' : tags.time({datetime:new Date(at).toJSON(), title:`${when(at, 'full', zone)} (${zone || zoneName()})`},
     text));
 export const time = (at, zone, shape) => timed(at, zone, when(at, shape, zone));
 export const ago = (at, zone) => {
-  const ms = new Date(at) - Date.now(), far = Math.abs(ms), said = far < 10000 ? Math.round(far / 1000) + 's' : spell(far).split(' ')[0];
+  const ms = new Date(at) - now(), far = Math.abs(ms), said = far < 10000 ? round(far / 1000) + 's' : spell(far).split(' ')[0];
   return timed(at, zone, far < 5000 ? 'now' : ms < 0 ? said + ' ago' : 'in ' + said);
 };
 /** How long something took, or has taken so far. */
-export const took = (from, to) => (from ? spell(new Date(to || Date.now()) - new Date(from)) : '–');
+export const took = (from, to) => (from ? spell(new Date(to || now()) - new Date(from)) : '–');
 // What is told as so long ago, or so long so far, goes on; and drawings follow the width of the window.
 setInterval(() => document.hidden || redraw(), 1000);
 addEventListener('resize', redraw);
@@ -327,7 +330,7 @@ export function useLoad(load, key, topics, gap = 2000) {
   own.reload = async () => {
     stop();
     const abort = (own.abort = new AbortController());
-    own.at = Date.now();
+    own.at = now();
     let data, error;
     try {
       await ready;
@@ -349,7 +352,7 @@ export function useLoad(load, key, topics, gap = 2000) {
   useEffect(() => {
     own.reload();
     const ends = Object.entries({...topics, anew:1, back:1, visible:() => own.late}).map(([topic, wants]) => on(topic, event => {
-      if (wants === 1 || wants(event, own)) own.timer ||= setTimeout(late, Math.max(300, own.at + gap - Date.now()));
+      if (wants === 1 || wants(event, own)) own.timer ||= setTimeout(late, max(300, own.at + gap - now()));
     }));
     return () => {
       stop();
@@ -369,7 +372,7 @@ export function useAct() {
   const own = useRef();
   own.act ||= async f => {
     if (own.busy) return;
-    redraw(Object.assign(own, {busy:true, error:null}));
+    redraw(assign(own, {busy:true, error:null}));
     await f().catch(error => (own.error = error));
     own.busy = false;
     redraw();
@@ -409,26 +412,26 @@ export const icon = name => svg.icon({viewBox:'0 0 16 16', 'aria-hidden':true}, 
 // Icon, tone (a class of the style sheet) and the states that look so; any other looks as `running` does.
 const LOOKS = {__proto__:null};
 for (const row of `check ok succeeded ran passed ok ready caught_up backfilled
-  cross bad failed error failing
-  glass late timed_out
-  query odd unknown
-  stop off cancelled
-  deny off denied
-  deny bad blocked_config disk_full
-  clock wait queued backing_off pending
-  clock bad overdue
-  ask ask awaiting_approval
-  ask off note
-  skip late skipped_overlap
-  minus late missed
-  minus off not_run skipped blocked_hours unverified
-  pause off paused
-  pause late draining drained
-  pause bad held
-  minus ok nothing_to_do
-  ring wait due
-  warn late warned warning kept_commit undelivered`.split('\n')) {
-  const [icon, tone, ...names] = row.trim().split(' ');
+cross bad failed error failing
+glass late timed_out
+query odd unknown
+stop off cancelled
+deny off denied
+deny bad blocked_config disk_full
+clock wait queued backing_off pending
+clock bad overdue
+ask ask awaiting_approval
+ask off note
+skip late skipped_overlap
+minus late missed
+minus off not_run skipped blocked_hours unverified
+pause off paused
+pause late draining drained
+pause bad held
+minus ok nothing_to_do
+ring wait due
+warn late warned warning kept_commit undelivered`.split('\n')) {
+  const [icon, tone, ...names] = row.split(' ');
   for (const name of names) LOOKS[name] = {icon, tone:'t-' + tone};
 }
 const look = name => LOOKS[name] || {icon:'run', tone:'t-run'};
@@ -446,7 +449,7 @@ export const runState = run => [state(standing(run)), standing(run) === 'succeed
   run.reconciled && [' ', em({title:'its engine was lost; the checks prove its work'}, 'reconciled')]];
 export const detailOf = outcome => (outcome?.failure ? `${outcome.failure.step}: ${outcome.failure.message}` : outcome?.message || words(outcome?.why));
 /** Why it waits. The API names instants as it stores them. */
-export const waits = run => run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
+export const waits = run => !run.outcome && run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
 
 // --- links and text
 export const to = (href, ...text) => a({href}, ...text);
@@ -473,12 +476,14 @@ export const empty = (...text) => p.empty(...text);
 export const note = (is, ...text) => div({class:'note ' + tone(is)}, signOf(is), div(...text));
 export const refused = (error, again) => error && div({role:'alert'},
     note('failed', cut(error.message, 2000), ' ', code(error.code), error.details?.map(d => p(d)), error.hints?.map(h => p(small('hint: ', h))),
-  again && p(button('Try again', again))));
+  again && error.kind !== 'not_found' && p(button('Try again', again))));
+/** Whether what was to be loaded is not there. */
+export const missing = of => of.error?.kind === 'not_found';
 /** What a page shows of `useLoad`. */
 export const loaded = (of, draw) => [refused(of.error, of.reload), of.data !== undefined ? draw(of.data) : !of.error && p.loading('Loading …')];
 
 // --- lists
-export const list = (items, kind = 'items') => items.length > 0 && ul({class:kind}, items);
+export const list = (items, kind = 'items') => items[0] && ul({class:kind}, items);
 export const item = (key, lead, body, side) => li({key}, lead, div(body), side && small(side));
 /** Names and values; what has no value is left out. */
 export const facts = rows => dl(rows.map(row => row && !!row[1] && row[1].length !== 0 && div(dt(row[0]), dd(row[1]))));

@@ -1,10 +1,10 @@
 // Every page but that of one run - the overview, runs, trends, skills, schedules - and, at the end, the shell around them.
-import {a, Acts, ago, aside, asked, b, begin, button, bytes, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div, em, empty,
-  encode, ended, ending, endSession, facts, field, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, li, link, list, loaded, mono, note,
-  noteField, number, on, option, p, Page, pager, pairs, part, path, plain, post, pre, readSession, rect, redraw, refused, runLink, runOf, runPath, runState,
-  scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf, skillLink, skillOf, skillPath, small, span, spell, standing,
-  state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today, tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState,
-  useWidth, waits, when, words, zoned, zoneName} from './base.js';
+import {a, Acts, ago, aside, asked, assign, b, begin, button, bytes, ceil, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div,
+  em, empty, encode, ended, ending, endSession, facts, field, floor, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, li, link, list,
+  loaded, max, min, missing, mono, note, noteField, now, number, on, option, p, Page, pager, pairs, parse, part, path, plain, post, pre, readSession,
+  rect, redraw, refused, runLink, runOf, runPath, runState, scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf,
+  skillLink, skillOf, skillPath, small, span, spell, standing, state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today,
+  tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState, useWidth, waits, when, words, zoned, zoneName} from './base.js';
 import {Run} from './run.js';
 
 const {circle, g, header, main, nav, text, title} = tags;
@@ -15,16 +15,16 @@ const DEFINED = {definitions:1, schedules:1};
 // --- charts
 /** A number at or above `most` at which an axis may end. */
 const nice = most => {
-  const unit = 10 ** Math.floor(Math.log10(most));
+  const unit = 10 ** floor(Math.log10(most));
   return [1, 2, 2.5, 5, 10].map(n => n * unit).find(n => n >= most);
 };
 const LEFT = 56, HIGH = 140, FLOOR = HIGH - 20;
 /** Axes and names, and what `draw` puts in them. `of` has a line for each time, `series` are `{name, is, value}`; with `sum` they are stacked. */
 const Chart = part(({name, of, series, show = number, most, sum, draw}) => {
   const [whole, set] = useState(), [box, wide] = useWidth(600), said = (s, o) => (s.value(o) == null ? '–' : show(s.value(o)));
-  const top = most || nice(Math.max(sum ? 1 : 0.001, ...of.flatMap(o => (sum ? sum(o) : series.map(s => s.value(o) || 0))))),
+  const top = most || nice(max(sum ? 1 : 0.001, ...of.flatMap(o => (sum ? sum(o) : series.map(s => s.value(o) || 0))))),
       y = n => FLOOR - (n / top) * (FLOOR - 10);
-  const step = (wide - LEFT - 4) / of.length, x = i => LEFT + 4 + (i + 0.5) * step, each = Math.ceil(85 / step);
+  const step = (wide - LEFT - 4) / of.length, x = i => LEFT + 4 + (i + 0.5) * step, each = ceil(85 / step);
   return div.chart({ref:box}, button('table', () => set(!whole), 'quiet', {pressed:!!whole, label:name + ': show as a table'}),
     whole ? table(name, [['When', o => o.long], sum && ['#runs', sum], ...series.map(s => ['#' + s.name, o => said(s, o)])], of, o => o.long)
     : [svg({width:wide, height:HIGH, role:'img', label:name},
@@ -34,12 +34,12 @@ const Chart = part(({name, of, series, show = number, most, sum, draw}) => {
 });
 /** Stacked counts of outcomes. */
 const bars = (name, of) => {
-  const kinds = ['succeeded', 'cancelled', 'denied', 'timed_out', 'unknown', 'failed'].filter(kind => of.some(o => o.outcomes?.[kind]));
+  const kinds = OUTCOMES.filter(kind => of.some(o => o.outcomes?.[kind]));
   const series = kinds.map(is => ({name:words(is), is, value:o => o.outcomes?.[is] || 0}));
   const draw = ({x, y, step}) => of.map((o, i) => {
     let n = 0;
     return series.map(s => s.value(o) > 0 && rect({class:'fill ' + tone(s.is), x:x(i) - step * 0.38, width:step * 0.76, rx:1.5,
-        height:Math.max(1.5, FLOOR - y(s.value(o)) - 0.7), y:y((n += s.value(o)))},
+        height:max(1.5, FLOOR - y(s.value(o)) - 0.7), y:y((n += s.value(o)))},
       title(`${o.long}: ${s.value(o)} ${s.name}`)));
   });
   return Chart({name, of, series, draw, sum:o => o.run_count || 0});
@@ -56,7 +56,7 @@ const lines = (name, of, series, show, most) => {
 };
 /** Lines of days up to today, with or without runs. */
 const byDay = (stats, days) => upTo(days, i => {
-  const long = new Date(Date.parse(today()) - (days - 1 - i) * DAY).toISOString().slice(0, 10), name = dayName(long);
+  const long = new Date(parse(today()) - (days - 1 - i) * DAY).toISOString().slice(0, 10), name = dayName(long);
   return {...stats.find(line => line.at === long), name:days > 7 ? name.replace(/^\w+,? /, '') : name, long};
 });
 
@@ -77,7 +77,7 @@ const attention = (s, failures, since, mark) => {
   some('overdue', s.overdue, 8, o => [o.schedule, [scheduleLink(o.schedule), ' is overdue'], ['expected ', ago(o.expected_by, o.timezone)]],
       '/schedules?show=overdue', 'overdue');
   const asked = s.active.filter(run => run.phase === 'awaiting_approval');
-  some('awaiting_approval', [...asked, ...Array(Math.max(0, s.awaiting_approval_count - asked.length))], Math.min(8, asked.length),
+  some('awaiting_approval', [...asked, ...Array(max(0, s.awaiting_approval_count - asked.length))], min(8, asked.length),
     run => [run.run, [runOf(run), 'awaits approval'], ago(run.submitted_at)], '/runs?outcome=awaiting_approval', 'to be approved');
   some('failing', s.failing.filter(f => !failures.some(run => run.run === f.run)), 6, f => [f.schedule, [scheduleLink(f.schedule), ' has not succeeded ',
     f.failure_count === 1 ? 'the last time' : count(f.failure_count, 'time') + ' in a row', f.paused && ', and is paused'],
@@ -93,17 +93,17 @@ const attention = (s, failures, since, mark) => {
   for (const [name, [run, ...before]] of Object.entries(Object.groupBy(failures, skillOf))) {
     const streak = s.failing.find(f => f.run === run.run)?.failure_count;
     add(standing(run), run.run, [runOf(run), runState(run), ' ', streak > 1 && [em(streak, ' times in a row'), ' '], small(cut(detailOf(run.outcome), 160)),
-      before.length > 0 && [' · ', to(`/runs?skill=${encode(name)}&outcome=${FAILURES}`, `and ${before.length} before it`)]], ago(run.finished_at));
+      before[0] && [' · ', to(`/runs?skill=${encode(name)}&outcome=${FAILURES}`, `and ${before.length} before it`)]], ago(run.finished_at));
   }
   return section('Needs attention', [list(items) || empty(sign('ok'), ' Nothing. All that was due has succeeded.'),
       failures.next && p(to('/runs?outcome=' + FAILURES, 'All failures'))],
-    [small('runs that failed since ', time(since)), failures.length > 0 && button('I have seen these', mark)]);
+    [small('runs that failed since ', time(since)), failures[0] && button('I have seen these', mark)]);
 };
 const going = s => {
   const runs = s.active.filter(run => run.phase !== 'awaiting_approval');
   return section('Running and queued', [list(runs.slice(0, 12).map(run => item(run.run, runState(run), [runOf(run), small(waits(run))],
       took(run.started_at || run.submitted_at)))) || empty('Nothing runs.'),
-    s.running + s.queued > Math.min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
+    s.running + s.queued > min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
         small(`${s.running} running of at most ${s.max_parallel}, ${s.queued} queued`));
 };
 const tally = (title, of) => {
@@ -112,22 +112,22 @@ const tally = (title, of) => {
     bad > 0 && state('failed', number(bad) + ' failed'))), bars('Runs, ' + title, of));
 };
 const lately = ([hours, days]) => {
-  const now = Math.floor(Date.now() / HOUR) * HOUR, day = upTo(24, i => now - (23 - i) * HOUR);
-  return section('How it went', div.pair(tally('24 hours', day.map(at => ({...hours.find(line => Date.parse(line.at) === at), name:when(at, 'minute'),
+  const last = floor(now() / HOUR) * HOUR, day = upTo(24, i => last - (23 - i) * HOUR);
+  return section('How it went', div.pair(tally('24 hours', day.map(at => ({...hours.find(line => parse(line.at) === at), name:when(at, 'minute'),
       long:when(at)}))), tally('7 days', byDay(days, 7))), to('/trends', 'Trends'));
 };
 const due = ({next}) => section('Due next', list(next.map(fire => item(fire.schedule + fire.due, sign('due'), scheduleLink(fire.schedule),
   [ago(fire.starts, fire.timezone), ' ', time(fire.due, fire.timezone, 'minute')]))) || empty('Nothing is due.'), to('/schedules', 'Schedules'));
 
 const Overview = part(({status}) => {
-  const [since, setSince] = useState(Math.max(+store[SEEN] || 0, Date.now() - 7 * DAY)), s = status.data;
+  const [since, setSince] = useState(max(+store[SEEN] || 0, now() - 7 * DAY)), s = status.data;
   const failures = useGet('runs', {outcome:FAILURES, since_ms:since, limit:40}, {run:ended});
   const next = useGet('schedules/next', {count:8}, DEFINED);
   const stats = useLoad(async get => {
     await zoned;
     return Promise.all(['hour', 'day'].map((bucket, i) => get('stats', {by:'all', bucket, from:today([1, 6][i]), to:today()})));
   }, '', {run:ended}, 10000);
-  const mark = () => setSince((store[SEEN] = Date.now()));
+  const mark = () => setSince((store[SEEN] = now()));
   return Page({title:'Overview', sub:s && [count(s.worker_count, 'worker'), ', ', count(s.skill_count, 'skill'), ', ', count(s.schedule_count, 'schedule'),
       `; version ${s.version}, up for ${spell(s.uptime_ms)}`,
     s.trees?.count > 0 && `; ${count(s.trees.count, 'tree')} with ${bytes(s.trees.bytes)}`]},
@@ -142,12 +142,12 @@ const SIZE = 50, LANES = 500, TRIES = 5;
 
 /** What the address asks for, as the API takes it. */
 const wanted = ({hours, from, to, view, ...rest}) =>
-  ({...rest, since_ms:hours ? Date.now() - hours * HOUR : from ? instant(from) : view && Date.now() - DAY, until_ms:!hours && to && instant(to)});
+  ({...rest, since_ms:hours ? now() - hours * HOUR : from ? instant(from) : view && now() - DAY, until_ms:!hours && to && instant(to)});
 
 const filters = query => {
   const picked = query.outcome?.split(',') || [], put = values => setQuery({...values, before:''}), own = !query.hours && (query.from || query.to);
   const pick = name => put({outcome:(picked.includes(name) ? picked.filter(one => one !== name) : [...picked, name]).join()});
-  const choose = ({target:{value}}) => put(value === 'own' ? {hours:'', from:clock(Date.now() - DAY)} : {hours:value, from:'', to:''});
+  const choose = ({target:{value}}) => put(value === 'own' ? {hours:'', from:clock(now() - DAY)} : {hours:value, from:'', to:''});
   // While a time is typed it may have no value; without any its field would go.
   const date = (name, label) => Search({label, type:'datetime-local', value:query[name], set:at => (at || (query.from && query.to)) && put({[name]:at})});
   return form({role:'search', label:'Filter runs', onsubmit:event => event.preventDefault()}, div.chips({role:'group', label:'Outcome'},
@@ -173,26 +173,27 @@ const runTable = (rows, ofOneSkill, none) => table('Runs', [
 /** One lane for each skill; a bar is a run: hollow while it waited, filled while it ran. The table below says the same. */
 const Lanes = part(({rows, from, end}) => {
   const [box, wide] = useWidth(960), names = [...new Set(rows.map(skillOf))].sort(), left = wide < 600 ? 96 : 190, high = 24, top = 22,
-      floor = top + names.length * high;
-  const x = at => left + Math.max(0, Math.min(1, (new Date(at) - from) / (end - from))) * (wide - left - 8), fit = Math.floor((left - 12) / 6.8);
+      bottom = top + names.length * high;
+  const x = at => left + max(0, min(1, (new Date(at) - from) / (end - from))) * (wide - left - 8), fit = floor((left - 12) / 6.8);
   const step = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map(n => n * 60000).find(ms => (end - from) / ms <= (wide - left) / 90)
       || 30 * DAY;
   // Ticks stand at whole hours of the zone's clock, not of UTC.
-  const offset = Date.parse(clock(from) + 'Z') - Math.floor(from / 60000) * 60000, ticks = [];
-  for (let at = Math.ceil((from + offset) / step) * step - offset; at < end; at += step) ticks.push(at);
+  const offset = parse(clock(from) + 'Z') - floor(from / 60000) * 60000, ticks = [];
+  for (let at = ceil((from + offset) / step) * step - offset; at < end; at += step) ticks.push(at);
   const bar = run => {
-    const y = top + names.indexOf(skillOf(run)) * high, begin = x(run.submitted_at), over = x(run.finished_at || Date.now()),
+    const y = top + names.indexOf(skillOf(run)) * high, begin = x(run.submitted_at), over = x(run.finished_at || now()),
         start = run.started_at ? x(run.started_at) : run.outcome ? begin : over;
     return g({key:run.run, class:'bar', onclick:() => go(runPath(run.run))},
       start - begin > 1 && rect.hollow({x:begin, y:y + 9, width:start - begin, height:6, rx:2}),
-      (run.started_at || run.outcome) && rect({class:'fill ' + tone(standing(run)), x:start, y:y + 5, width:Math.max(3, over - start), height:14, rx:2.5}));
+      (run.started_at || run.outcome) && rect({class:'fill ' + tone(standing(run)), x:start, y:y + 5, width:max(3, over - start), height:14, rx:2.5}));
   };
-  return div.card(div({ref:box}), svg({width:wide, height:floor + 4, role:'img',
+  return div.card(div({ref:box}), svg({width:wide, height:bottom + 4, role:'img',
       label:`${count(rows.length, 'run')} by skill from ${when(from)} to ${when(end)}, as in the table below`},
-    ticks.map(at => [path.grid({d:`M${x(at)} ${top - 4}V${floor}`}), text({x:x(at), y:12}, when(at, step < DAY ? 'minute' : 'day'))]),
+    ticks.map(at => [path.grid({d:`M${x(at)} ${top - 4}V${bottom}`}),
+      text({x:min(x(at), wide - 30), y:12}, when(at, step < DAY ? 'minute' : 'day'))]),
     names.map((name, i) => [text.lane({y:top + i * high + 16}, name.length > fit ? '…' + name.slice(1 - fit) : name),
         path.grid({d:`M${left} ${top + (i + 1) * high}H${wide}`})]),
-    rows.map(bar)), p.key('Hollow: waiting. Filled: running.'));
+    rows.map(bar)), p.key('Hollow: waiting to start. Filled: since it started.'));
 });
 
 const Runs = part(({query}) => {
@@ -200,7 +201,7 @@ const Runs = part(({query}) => {
   // A run that is listed is changed in its place; the list is asked for again where one may come in.
   const changed = (event, {data}) => {
     const known = data?.rows.find(run => run.run === event.run);
-    redraw(known && Object.assign(known, event));
+    redraw(known && assign(known, event));
     return (lanes || !query.before) && (!known || query.outcome);
   };
   const runs = useLoad(async get => {
@@ -216,8 +217,9 @@ const Runs = part(({query}) => {
   }, key, {run:changed});
   return Page({title:'Runs', sub:'Times in ' + zoneName(), side:choice('View', query.view || '', {'':'Table', lanes:'Lanes'},
       view => setQuery({view, before:''}))}, filters(query),
-    loaded(runs, ({rows, before}) => [lanes && rows.length > 0 && Lanes({rows, from:asks.since_ms, end:asks.until_ms || Date.now()}),
-      runTable(rows.slice(0, lanes ? 100 : SIZE), false, before ? 'None of those that were looked at fits.' : 'There is no such run.'),
+    loaded(runs, ({rows, before}) => [lanes && rows[0] && Lanes({rows, from:asks.since_ms, end:asks.until_ms || now()}),
+      runTable(rows.slice(0, lanes ? 100 : SIZE), false, before ? 'None of those that were looked at fits.'
+        : location.search ? 'There is no such run.' : 'No run yet.'),
       pager(query.before && button('Newest', () => setQuery({before:''})),
         [count(rows.length, 'run'), lanes && rows.length > 100 && '; the table has the newest 100',
             before && rows.length < limit && '; not all were looked at'],
@@ -232,6 +234,8 @@ const rate = line => (line.succeeded_count || line.failed_count ? (100 * line.su
 const percent = line => (rate(line) == null ? '–' : share(rate(line)));
 
 const Trends = part(({query:{days = '30', skill}}) => {
+  // Days are counted for so long.
+  if (!(days <= 366)) days = '366';
   const load = (key, values) => useLoad(async get => (await zoned, get('stats', {...values, from:today(days - 1), to:today()})), key + days, {run:ended},
       15000);
   const all = load('', {by:'skill'}), daily = load(skill, {by:skill ? 'skill' : 'all', skill, bucket:'day'});
@@ -264,6 +268,15 @@ const Trends = part(({query:{days = '30', skill}}) => {
 // --- skills
 const problems = of => list(of.map((p, i) => item(i, state(p.severity),
     [p.message, ' ', mono(p.place.path, p.place.line > 0 && ':' + p.place.line), p.hint && tags.p(small('hint: ', p.hint))], code(p.code))));
+/** Where a whole file is broken its skills stay as they were before, and what is wrong is told of the file alone. */
+const wrongWith = (s, {data = []}) => {
+  const of = data.filter(p => s.defined_at.startsWith(p.place.path));
+  return of.some(p => p.code === 'kept-last-good' && !p.skill) ? of : s.problems;
+};
+const weight = of => {
+  const is = ['error', 'warning', 'note'].find(is => of.some(p => p.severity === is));
+  return is && state(is, count(of.length, is === 'note' ? is : 'problem'));
+};
 const coming = (at, zone) => [ago(at, zone), small(time(at, zone))];
 const nameOf = s => (s.source === 'worker' ? s.skill : s.qualified);
 
@@ -275,9 +288,8 @@ const Skills = part(({query:{show = '', worker, text, after}}) => {
     ['~What it does', s => cut(s.description, 140)],
     ['Last', s => (s.last ? [to(runPath(s.last.run), runState(s.last)), small(ago(s.last.finished_at || s.last.submitted_at))] : 'never')],
     ['Next', s => (s.next ? coming(s.next.at, s.next.timezone) : '–')],
-    ['Is', s => [s.unavailable.length > 0 && state('blocked_config', 'unavailable'), ' ',
-      s.problems.length > 0 && state(s.problems.some(p => p.severity === 'error') ? 'error' : 'warning', count(s.problems.length, 'problem')),
-          marks(s).map(word => word && [' ', em(word)])]],
+    ['Is', s => [s.unavailable[0] && state('blocked_config', 'unavailable'), ' ',
+      weight(wrongWith(s, wrong)), marks(s).map(word => word && [' ', em(word)])]],
   ], rows, s => s.qualified, text ? 'No skill fits.' : 'There is no skill. `workerctl new worker` writes the first.'),
       rows.next && pager('', '', button('More', () => setQuery({after:rows.next.after})))];
   return Page({title:'Skills', side:choice('View', show, {'':'Skills', problems:`Problems (${wrong.data?.length ?? '…'})`}, show => setQuery({show}))},
@@ -296,7 +308,7 @@ const control = i => {
     : options?.length ? select(common, given == null && option({value:''}), options.map(value => option({value, selected:value === text}, value)))
     : many ? textarea({...common, rows:3, defaultValue:text})
     : input({...common, type:['number', 'date'].includes(i.type) ? i.type : 'text', step:'any', defaultValue:text}),
-    [cut(i.description), many && ' One on each line.', many && i.allowed.length > 0 && ` Of: ${i.allowed.join(', ')}.`]);
+    [cut(i.description), many && ' One on each line.', many && i.allowed[0] && ` Of: ${i.allowed.join(', ')}.`]);
 };
 const CONVERT = {number:Number, boolean:text => text === 'true', array:text => text.split('\n').filter(Boolean)};
 /** Values as JSON; what is left empty is not given. */
@@ -345,13 +357,14 @@ const Skill = part(({names:[owner, id]}) => {
       if (found) return found;
       next = rows.next;
     }
-    throw {message:`there is no skill ${name}`, hints:['its definition may be broken: see Problems']};
+    throw {kind:'not_found', message:`there is no skill ${name}`};
   }, name, DEFINED);
   const runs = useGet('runs', {...about, limit:10}, {run:event => event.skill.worker === owner && event.skill.skill === id});
-  const plans = useGet('schedules', about, {schedules:1}), s = skill.data;
+  const plans = useGet('schedules', about, {schedules:1}), wrong = useGet('problems', {}, {definitions:1}), s = skill.data;
   return Page({title:s?.name || name, name, sub:s && [span.mono(nameOf(s)), ' · ', cut(s.description, 400)]},
-      loaded(skill, s => [s.unavailable.map(u => note('blocked_config', 'It is unavailable: ', u.reason)),
-    s.problems.length > 0 && section('Problems', problems(s.problems)),
+      missing(skill) ? [refused(skill.error), p(to('/runs?skill=' + encode(name), 'Its runs'), ' · ', to('/skills?show=problems', 'Problems'))]
+  : loaded(skill, s => [s.unavailable.map(u => note('blocked_config', 'It is unavailable: ', u.reason)),
+    weight(wrongWith(s, wrong)) && section('Problems', problems(wrongWith(s, wrong))),
     div.columns(div(section('Run it', Form({key:s.defined_at, skill:s})),
       section('Runs', loaded(runs, rows => runTable(rows, true, 'It has never run.')), to('/runs?skill=' + encode(name), 'All'))),
     aside(section('Facts', facts([
@@ -365,7 +378,7 @@ const Skill = part(({names:[owner, id]}) => {
       ['Checks', s.check_count || 'none'],
       s.source !== 'worker' && ['Source', `${s.source} (${s.dialect}, ${s.trust})`],
       ['Shadowed by', s.shadowed_by],
-    ])), s.outputs.length > 0 && section('Outputs', facts(s.outputs.map(o => [o.name, [o.type, ' ', mono(o.destination)]]))),
+    ])), s.outputs[0] && section('Outputs', facts(s.outputs.map(o => [o.name, [o.type, ' ', mono(o.destination)]]))),
     section('Schedules', loaded(plans, all => list(all.map(c => li({key:c.schedule}, scheduleLink(c.schedule), ' ', small(c.when), ' ',
         c.paused ? state('paused') : c.next && ago(c.next, c.timezone))), 'plain')
       || empty('It runs when somebody asks.')))))]));
@@ -391,35 +404,35 @@ const slotTable = (rows, zone, ofAll) => table('Slots', [
   ofAll && ['Schedule', s => scheduleLink(s.schedule)],
   ['Fate', s => state(s.fate)],
   ['Run', s => s.run && [runLink(s.run), ' ', state(ending(s))]],
-  ['#Late', s => (s.started_at ? spell(Date.parse(s.started_at) - Date.parse(s.from)) : '–')],
+  ['#Late', s => (s.started_at ? spell(parse(s.started_at) - parse(s.from)) : '–')],
   ['~Why', s => [MEANS[s.fate], s.reason && ': ' + s.reason.slice(0), s.unreadable && ' (the row is damaged)']],
 ], rows, s => s.schedule + s.from + s.fate, 'No slot is on record.');
 
 const Detail = part(({cell, schedule, zone}) => {
   const end = cell.begin + cell.hours * HOUR, past = useGet('slots', {schedule, since_ms:cell.begin, until_ms:end, limit:100});
-  const why = useGet(schedule && end > Date.now() && 'schedules/explain', {schedule, at_ms:cell.begin - 1, count:12});
-  const coming = why.data?.next.filter(at => Date.parse(at) < end && Date.parse(at) > Date.now()).map(at => when(at, 'minute', zone)).join(', ');
+  const why = useGet(schedule && end > now() && 'schedules/explain', {schedule, at_ms:cell.begin - 1, count:12});
+  const coming = why.data?.next.filter(at => parse(at) < end && parse(at) > now()).map(at => when(at, 'minute', zone)).join(', ');
   return div({class:'card detail', 'aria-live':'polite'},
       h3(`${when(cell.begin, 'day', zone)}, ${when(cell.begin, 'minute', zone)} to ${when(end, 'minute', zone)} `, small(zone)),
-    loaded(past, rows => [(rows.length > 0 || !cell.due) && slotTable(rows, zone, !schedule), rows.next && small(`The first ${rows.length} are shown.`)]),
+    loaded(past, rows => [(rows[0] || !cell.due) && slotTable(rows, zone, !schedule), rows.next && small(`The first ${rows.length} are shown.`)]),
     cell.due > 0 && p(state('due'), ' ', count(cell.due, 'slot'), coming && ': ' + coming), why.data?.policies.map(rule => p(small(rule.says))),
         refused(why.error));
 });
 
 const Calendar = part(({schedule, worker}) => {
   const [back, setBack] = useState(0), [whole, setWhole] = useState(), [at, setAt] = useState(), [open, setOpen] = useState(), grid = useRef();
-  const begin = Math.floor(Date.now() / HOUR) * HOUR - (back * 7 + PAST) * DAY;
+  const begin = floor(now() / HOUR) * HOUR - (back * 7 + PAST) * DAY;
   const data = useGet('schedules/calendar', {schedule, worker, from_ms:begin, to_ms:begin + (PAST + AHEAD) * DAY, bucket:'hour'},
     {schedules:1, run:event => event.schedule && (!schedule || event.schedule === schedule)});
   const draw = ({timezone:zone, cells, due_known_until:known, incomplete}) => {
-    const by = new Map(), now = clock(Date.now(), zone), first = Date.parse(clock(begin, zone).slice(0, 10));
+    const by = new Map(), moment = clock(now(), zone), first = parse(clock(begin, zone).slice(0, 10));
     // Where an hour comes twice, as clocks go back, the second is told with the first.
     for (const cell of cells) {
       const key = clock(cell.at, zone).slice(0, 13), hours = by.has(key) ? 2 : 1;
-      by.set(key, {...cell, begin:Date.parse(cell.at) - (hours - 1) * HOUR, hours});
+      by.set(key, {...cell, begin:parse(cell.at) - (hours - 1) * HOUR, hours});
     }
     const days = upTo(PAST + AHEAD + 1, i => new Date(first + i * DAY).toISOString().slice(0, 10));
-    const [row, hour] = at || [Math.max(0, days.indexOf(now.slice(0, 10))), +now.slice(11, 13)];
+    const [row, hour] = at || [max(0, days.indexOf(moment.slice(0, 10))), +moment.slice(11, 13)];
     const onkeydown = event => {
       const to = {ArrowLeft:[row, hour - 1], ArrowRight:[row, hour + 1], ArrowUp:[row - 1, hour], ArrowDown:[row + 1, hour]}[event.key];
       if (!to) return;
@@ -431,7 +444,7 @@ const Calendar = part(({schedule, worker}) => {
       const says = `${h}:00: ` + (cell ? told(cell) : known && key > clock(known, zone) ? 'not known yet' : 'nothing');
       return td({'aria-selected':!!cell && open === cell.begin}, tags.button({'data-cell':[r, h], tabindex:r === row && h === hour ? 0 : -1, title:says,
           label:dayName(day) + ' ' + says,
-        class:(cell ? tone(is) : '') + (now.startsWith(key) ? ' now' : ''), onfocus:() => setAt([r, h]), onclick:() => setOpen(cell?.begin)},
+        class:(cell ? tone(is) : '') + (moment.startsWith(key) ? ' now' : ''), onfocus:() => setAt([r, h]), onclick:() => setOpen(cell?.begin)},
             cell && signOf(is)));
     };
     const cell = [...by.values()].find(cell => cell.begin === open);
@@ -439,7 +452,7 @@ const Calendar = part(({schedule, worker}) => {
         ['#Due', c => c.due]], cells, c => c.at)
       : [div.scroll(tags.table.calendar({role:'grid', label:'Slots by day and hour', ref:grid, onkeydown},
           thead(tr(th(span.hidden('Day')), HOURS.map(h => th(h)))),
-          tbody(days.map((day, r) => tr({key:day}, th({class:now.startsWith(day) && 'today'}, dayName(day)), HOURS.map(h => draw(day, r, h))))))),
+          tbody(days.map((day, r) => tr({key:day}, th({class:moment.startsWith(day) && 'today'}, dayName(day)), HOURS.map(h => draw(day, r, h))))))),
         p.key(LEGEND.map(is => state(is)))],
       incomplete && note('warning', 'Not every slot was looked at.'), cell && Detail({key:open, cell, schedule, zone})];
   };
@@ -486,13 +499,13 @@ const Backfill = part(({id, zone, close, done}) => {
     set((await get('schedules/backfill', {schedule:id, from_ms:at('from'), to_ms:at('to')})).slice(0, MANY));
   };
   const send = async () => {
-    for (const s of able.toSorted((a, b) => (a.slot < b.slot ? -1 : 1))) Object.assign(s,
+    for (const s of able.toSorted((a, b) => (a.slot < b.slot ? -1 : 1))) assign(s,
         {run:(await post('schedules/trigger', {schedule:id, slot:s.slot})).run, not_because:'it was run now'});
     done();
   };
   const at = (name, label, ms) => field(label, input({type:'datetime-local', name, defaultValue:clock(ms, zone), required:true}));
-  return Dialog({title:'Run past slots', submit:able.length > 0 && `Run ${count(able.length, 'slot')}`, close, send},
-    div.fields({ref:box, oninput:() => set()}, at('from', `From (${zone})`, Date.now() - DAY), at('to', 'To', Date.now()),
+  return Dialog({title:'Run past slots', submit:able[0] && `Run ${count(able.length, 'slot')}`, close, send},
+    div.fields({ref:box, oninput:() => set()}, at('from', `From (${zone})`, now() - DAY), at('to', 'To', now()),
         button('Show slots', () => act(find), '', {disabled:busy})), refused(error),
     slots && table('Past slots', [
       ['Slot', s => time(s.slot, zone)],
@@ -501,7 +514,9 @@ const Backfill = part(({id, zone, close, done}) => {
     ], slots, s => s.slot, 'It had no slot then.'), slots?.length === MANY && small(`The first ${MANY} are shown.`));
 });
 const scheduleActs = (s, done) => Acts({path:'schedules/', body:{schedule:s.schedule}, done, of:[
-  {name:'Trigger', tone:'main', title:'Run it now', submit:'Run it now', ask:p('It runs within its policies.'), leads:true},
+  {name:'Trigger', tone:'main', title:'Run it now', submit:'Run it now', leads:true, say:({despite}) => ({despite:[despite].filter(Boolean)}),
+    ask:[p('It runs within its policies.'), s.paused && label.pick(input({type:'checkbox', name:'despite', value:'pause', required:true}),
+      'although it is paused')]},
   s.plan.trigger && {name:'Backfill', title:'Run past slots', own:close => Backfill({id:s.schedule, zone:s.timezone, close, done})},
   s.paused ? {name:'Resume'} : {name:'Pause', title:'Pause this schedule',
       ask:[p('Nothing of it is due until somebody resumes it.'), noteField('Why', true, 'reason')]},
@@ -517,9 +532,9 @@ const Schedule = part(({names}) => {
   const one = useGet('schedules', {schedule:id}, {...DEFINED, run:event => event.schedule === id});
   const why = useGet('schedules/explain', {schedule:id}, {definitions:1}), s = one.data?.[0], zone = s?.timezone;
   const at = (at, ...more) => at && [time(at, zone), ' ', ...more],
-      said = (title, rows, draw) => rows?.length > 0 && [title && h3(title), list(rows.slice(0, 6).map(row => li(draw(row))), 'plain')];
+      said = (title, rows, draw) => rows?.[0] && [title && h3(title), list(rows.slice(0, 6).map(row => li(draw(row))), 'plain')];
   const plan = w => [p(w.words), said('', w.policies, rule => [small(words(rule.about)), ' ', rule.says]),
-      said('Comes next', w.next, next => at(next, small(ago(next)))),
+      said(s.paused ? 'Would come next, were it not paused' : 'Comes next', w.next, next => at(next, small(ago(next)))),
     said('Changes of clocks', w.clock_changes, c => [small(c.date), ' ', cut(c.what)])];
   return Page({title:id, sub:s && [stateOf(s), ' runs ', skillLink(s.skill), ' · ', s.when], side:s && scheduleActs(s, one.reload)},
       loaded(one, () => !s ? empty('There is no such schedule.') : [notFired(s),
@@ -529,7 +544,7 @@ const Schedule = part(({names}) => {
         s.paused && note('paused', `Paused by ${s.paused.by} `, ago(s.paused.at), ': ', s.paused.reason),
     Calendar({schedule:id}), div.columns(div(section('Slots', Slots({id, zone}), to('/runs?schedule=' + encode(id), 'Its runs'))),
         aside(section('Facts', facts([
-      ['Next', at(s.next, '(', ago(s.next), ')')],
+      ['Next', s.paused ? '–, paused' : at(s.next, '(', ago(s.next), ')')],
       ['Zone', zone],
       ['Waiting', s.waiting.map(w => div(at(w.due, 'starts ', ago(w.starts)), w.after && [' after ', runLink(w.after)]))],
       ['Last', s.last && [runLink(s.last.run), ' ', state(ending(s.last))]],
@@ -566,7 +581,8 @@ const Header = part(({status:s, first}) => {
   const quiet = (name, title, onclick) => button(name, onclick, 'quiet', {title, label:title});
   return [header(a.brand({href:'/'}, logo(), span('workerctl')),
     nav({label:'Pages'}, pairs(NAV, (at, name) => a({href:'/' + at, current:at === first && 'page'}, name))),
-    div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)), s && state(s.condition),
+    div.who(s?.workspace && strong({title:s.workspace}, plain(s.workspace.split('/').pop(), 40)),
+      s && (link.lost ? state('unknown', 'not reached') : state(s.condition)),
       span(plain(user, 40), ' ', small(read_only ? 'read-only' : isAdmin() ? 'admin' : 'read')),
       quiet([icon('theme'), span(theme)], 'Colours: ' + theme, turn), quiet(icon('off'), 'Log out', () => act(leave)))),
     div.banners(refused(error))];
@@ -576,12 +592,13 @@ const login = error => main.login(logo(), h1('workerctl'), refused(error), p('No
   p(small('It opens an address with a code that is good once.')));
 
 const Shell = part(() => {
+  const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
   const status = useLoad(async get => {
     const told = await get('status');
     setZone(told.timezone);
     return told;
-  }, '', {...DEFINED, status:1});
-  const path = location.pathname, [first, ...names] = path.slice(1).split('/').map(decode), Body = PAGES[first]?.[names.length] || Nowhere;
+    // What runs is told by the overview alone.
+  }, !first, {...DEFINED, status:1, run:() => !first});
   // The overview, which is opened most, offers nothing that the role decides: it asks once the role may have changed.
   const role = useLoad(async get => {
     const {token} = current(), told = (first || role.data === null) && await get('web/session');
@@ -598,8 +615,8 @@ const Shell = part(() => {
 let said = '', saidAt = 0;
 on('run', run => {
   const kind = run.outcome?.kind;
-  if (!['failed', 'timed_out', 'unknown'].includes(kind) || Date.now() < saidAt + 5000) return;
-  saidAt = Date.now();
+  if (!FAILURES.includes(kind) || now() < saidAt + 5000) return;
+  saidAt = now();
   said = `run ${short(run.run)} of ${skillOf(run)} ended: ${words(kind)}`;
 });
 

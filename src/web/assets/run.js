@@ -1,8 +1,8 @@
 // One run: what became of it, step by step, its log, and what a person can do about it.
-import {a, Acts, ago, aside, ask, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, get, go, h3,
-  icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, pre, radio, redraw, refused, runLink, runPath, runState, scheduleLink,
-  Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, took, useAct, useEffect, useGet,
-  useLoad, useMemo, useRef, useState, waits, when, words, zoneName} from './base.js';
+import {a, Acts, ago, aside, ask, assign, button, bytes, ceil, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, floor,
+  follow, get, go, h3, icon, li, link, list, loaded, max, min, missing, mono, note, noteField, now, number, on, p, Page, pairs, parse, part, pre, radio,
+  redraw, refused, runLink, runPath, runState, scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store,
+  strong, table, tags, time, took, useAct, useEffect, useGet, useLoad, useMemo, useRef, useState, waits, when, words, zoneName} from './base.js';
 
 const {details, mark, summary} = tags;
 
@@ -11,7 +11,7 @@ const WAITS = ['queued', 'awaiting_approval', 'backing_off'], TONES = {executing
 
 /** A bar for each phase on one axis; what waits is hollow. */
 const phases = of => {
-  const at = text => (text ? Date.parse(text) : Date.now()), begin = at(of[0]?.begin), all = Math.max(1, ...of.map(p => at(p.end) - begin)),
+  const at = text => (text ? parse(text) : now()), begin = at(of[0]?.begin), all = max(1, ...of.map(p => at(p.end) - begin)),
       part = ms => (ms / all) * 100;
   return list(of.filter(p => p.phase !== 'finished').map(p => {
     const hollow = WAITS.includes(p.phase), ms = at(p.end) - at(p.begin);
@@ -29,7 +29,7 @@ const checks = of => list(of.map(c => {
   return li(c.command || c.output_tail ? details({open:c.verdict === 'failed'}, summary(head), pre(c.command && '$ ' + c.command), pre(c.output_tail))
       : div.summary(head));
 }), 'items folds');
-const attempts = run => [run.pre_checks.length > 0 && [h3('Before'), checks(run.pre_checks)],
+const attempts = run => [run.pre_checks[0] && [h3('Before'), checks(run.pre_checks)],
   run.attempts.toReversed().map(a => [run.attempts.length > 1 && h3(`Attempt ${a.attempt} `,
       small(time(a.started_at, '', 'time'), a.execution && ` · ${endOf(a.execution.ended)} after ${spell(a.execution.duration_ms)}`)),
     a.failure && [note('failed', strong(words(a.failure.step), ' failed '), code(a.failure.code), ': ', cut(a.failure.message, 2000)),
@@ -57,9 +57,12 @@ const Change = part(({run, file:f}) => {
     f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
         open && loaded(patch, draw)));
 });
-const Changes = part(({run:{summary:{run}, changed_count}}) => {
-  const [most, set] = useState(100), files = useGet(`runs/${run}/changes`, {}, {run:event => event.run === run && event.outcome});
-  return section('Changes', loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
+const Changes = part(({run:{summary:s, changed_count}}) => {
+  // What is kept of it is another with each of these.
+  const {run} = s, [most, set] = useState(100), files = useLoad(get => get(`runs/${run}/changes`),
+      [s.phase, s.waiting_for, s.commit, changed_count].join());
+  return section('Changes', !s.outcome && missing(files) ? empty('Nothing is kept yet.')
+    : loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
       || empty('It changed nothing.'),
     files.length > most && button(`Show more of ${number(files.length)} files`, () => set(most * 4))]),
         changed_count > 0 && small(count(changed_count, 'path')));
@@ -80,7 +83,7 @@ const approval = (run, done) => {
       : a.denied_by ? [state('denied'), ` by ${a.denied_by} `, ago(a.denied_at)] : a.approved_by
           ? [state('passed', 'approved'), ` by ${a.approved_by} `, ago(a.approved_at)]
       : `It has to be approved ${before}.`, a.note && ` “${a.note}”`),
-    a.checkpoints?.length > 0 && [p('To look at:'), list(a.checkpoints.map(text => li('☐ ', text)), 'plain')], pre(a.command), facts([
+    a.checkpoints?.[0] && [p('To look at:'), list(a.checkpoints.map(text => li('☐ ', text)), 'plain')], pre(a.command), facts([
       ['Would land', code(a.result?.commit, 12)],
       ['Outputs', a.result?.outputs?.map(o => div(mono(o.path, ' ', bytes(o.bytes))))],
       ['Kept in', code(a.outputs_in)],
@@ -114,7 +117,7 @@ const valueOf = v => {
 };
 const agent = (run, spent) => section('Model', [
   run.message && [h3('Asked for'), pre(run.message, 20000, 'prose')], run.answer && [h3('Last answer'), pre(run.answer, 40000, 'prose')],
-      run.turns?.length > 0 && table(run.turns.length > 200 ? 'The last 200 turns' : 'Turns', [
+      run.turns?.[0] && table(run.turns.length > 200 ? 'The last 200 turns' : 'Turns', [
     ['Turn', t => `${t.attempt}.${t.turn}`],
     ['~Called', t => cut(t.calls.join(', '), 200)],
     ['#In', t => t.tokens.input],
@@ -124,17 +127,19 @@ const agent = (run, spent) => section('Model', [
   ], run.turns.slice(-200), t => `${t.attempt}.${t.turn}`)],
   spent && small(`${count(spent.turns, 'turn')}, ${number(Object.values(spent.tokens).reduce((a, b) => a + b, 0))} tokens`,
       spent.money != null && `, money ${spent.money}`, spent.unmeasured > 0 && `; ${spent.unmeasured} estimated`));
-const moments = (title, rows, draw) => rows?.length > 0 && section(title, facts(rows.map(draw)));
+const moments = (title, rows, draw) => rows?.[0] && section(title, facts(rows.map(draw)));
 
 const draw = (run, reload) => {
   const s = run.summary, over = !!s.outcome, why = detailOf(s.outcome), full = at => at && time(at, '', 'full');
   return Page({name:`${words(standing(s))} ${skillOf(s)} ${short(s.run)}`, title:[cut(run.title, 120), ' ', mono(short(s.run))], side:runActs(run, reload),
       sub:[runState(s), ' ', skillLink(skillOf(s)), over ? ' · ended ' : ' · accepted ', ago(s.finished_at || s.submitted_at), over ? ', took ' : ', ',
           took(s.started_at || s.submitted_at, s.finished_at)]},
-    why && note(standing(s), cut(why, 2000)), !over && s.waiting_for && !run.approval?.asked_at && note('queued', 'It ', waits(s)),
+    why && note(standing(s), cut(why, 2000)), !run.approval?.asked_at && waits(s) && note('queued', 'It ', waits(s)),
     [...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => note('warning', text)), run.approval && approval(run, reload),
-    div.columns(div(section('Phases', phases(run.phases)), section('Log', Log({run:s.run, over})), section('Checks', attempts(run)),
-      (s.spent || run.message || run.answer || run.turns?.length > 0) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
+    div.columns(div(section('Phases', phases(run.phases)),
+        section('Log', Log({run:s.run, over, dropped:run.attempts.reduce((n, a) => n + (a.execution?.dropped_bytes || 0), 0)})),
+      section('Checks', attempts(run)),
+      (s.spent || run.message || run.answer || run.turns?.[0]) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
     aside(section('Facts', [facts([
       ['Run', code(s.run)],
       ['Asked by', s.schedule ? ['schedule ', scheduleLink(s.schedule)] : run.submitted_by],
@@ -152,14 +157,14 @@ const draw = (run, reload) => {
       ['Thread', s.thread],
       ['Definition', code(run.definition_digest, 12)],
     ]), list(pairs(run.results, (name, r) => li(state(r.is, words(name)), ' ', small(words(r.is), r.why && ': ' + words(r.why)))), 'plain')]),
-    run.outputs.length > 0 && section('Outputs', list(run.outputs.map(output => Output({key:output.name, run:s.run, output})), 'plain')),
+    run.outputs[0] && section('Outputs', list(run.outputs.map(output => Output({key:output.name, run:s.run, output})), 'plain')),
     Object.keys(run.inputs).length > 0 && section('Inputs', facts(pairs(run.inputs, (name, v) => [name, v != null && valueOf(v)]))),
     moments('Acts', run.acts, act => [time(act.at, '', 'time'), [strong(words(act.act)), act.by && ` by ${act.by}`, act.note && ` “${act.note}”`]]),
     moments('Timeline', run.timeline, ([at, name]) => [time(at, '', 'millis'), words(name)]))));
 };
 
 export const Run = part(({names:[id]}) => {
-  const changed = (event, {data}) => event.run === id && (redraw(data && Object.assign(data.summary, event)), true);
+  const changed = (event, {data}) => event.run === id && (redraw(data && assign(data.summary, event)), true);
   const run = useGet(`runs/${encode(id)}`, {}, {run:changed}, 700), full = run.data?.summary.run;
   // Any beginning or end of an id names a run; the address takes the whole one.
   useEffect(() => {
@@ -172,14 +177,14 @@ export const Run = part(({names:[id]}) => {
 const GROUND = '#111418', INK = '#d6dae0';
 const SIXTEEN = '000 cd3131 0dbc79 e5e510 2472c8 bc3fbc 11a8cd e5e5e5 666 f14c4c 23d18b f5f543 3b8eea d670d6 29b8db fff'.split(' ').map(hex => '#' + hex);
 const colour = n => (n < 16 ? SIXTEEN[n]
-    : `rgb(${n > 231 ? Array(3).fill(n * 10 - 2312) : [36, 6, 1].map(unit => Math.floor((n - 16) / unit) % 6).map(i => i && 55 + i * 40)})`);
+    : `rgb(${n > 231 ? Array(3).fill(n * 10 - 2312) : [36, 6, 1].map(unit => floor((n - 16) / unit) % 6).map(i => i && 55 + i * 40)})`);
 // What a code turns on or off, as declarations of a style; `turned` changes ground and ink.
 const FLAGS = {1:{bold:'font-weight: 700'}, 3:{italic:'font-style: italic'}, 4:{line:'text-decoration: underline'}, 7:{turned:true},
     9:{line:'text-decoration: line-through'},
   22:{bold:0}, 23:{italic:0}, 24:{line:0}, 27:{turned:0}, 29:{line:0}, 39:{fg:0}, 49:{bg:0}};
 const apply = (codes, style) => {
   for (let i = 0; i < codes.length; i++) {
-    const c = +codes[i], base = c < 90 ? c : c - 60, key = base < 40 ? 'fg' : 'bg', byte = at => Math.min(255, +codes[i + at] || 0), kind = codes[i + 1];
+    const c = +codes[i], base = c < 90 ? c : c - 60, key = base < 40 ? 'fg' : 'bg', byte = at => min(255, +codes[i + at] || 0), kind = codes[i + 1];
     if (!c) style = {};
     else if (c !== 38 && c !== 48) style = {...style, ...(base > 29 && base < 48 && base % 10 < 8 ? {[key]:SIXTEEN[(base % 10) + (c < 90 ? 0 : 8)]}
         : FLAGS[c])};
@@ -225,16 +230,16 @@ const STREAMS = ['stdout', 'stderr', 'check', 'tool', 'event'];
 /** Lines by number: pages that are loaded when they are looked at and dropped when there are too many. Without `path`: lines that were found. */
 class Lines {
   constructor(path) {
-    Object.assign(this, {path, count:0, pages:new Map(), asked:new Set(), columns:0});
+    assign(this, {path, count:0, pages:new Map(), asked:new Set(), columns:0});
   }
   at(n) {
-    return this.pages.get(Math.floor(n / PAGE))?.lines[n % PAGE];
+    return this.pages.get(floor(n / PAGE))?.lines[n % PAGE];
   }
   put(line, n = line.line) {
-    const number = Math.floor(n / PAGE), found = this.pages.get(number) || {lines:Array(PAGE), rows:0}, length = line.text.length;
+    const number = floor(n / PAGE), found = this.pages.get(number) || {lines:Array(PAGE), rows:0}, length = line.text.length;
     this.pages.set(number, found);
-    found.used = Date.now();
-    this.count = Math.max(this.count, n + 1);
+    found.used = now();
+    this.count = max(this.count, n + 1);
     if (found.lines[n % PAGE]) return;
     // A long line is kept as its beginning, copied; the rest is fetched when somebody asks for it.
     const one = (found.lines[n % PAGE] = {...line, length, text:length > CUT ? (' ' + line.text.slice(0, CUT)).slice(1) : line.text});
@@ -242,7 +247,7 @@ class Lines {
   }
   /** Measures how many rows a line takes beyond one, where lines are wrapped. */
   more(line) {
-    return (line.more = this.columns && Math.max(0, Math.ceil(line.text.replace(ESCAPE, '').length / this.columns) - 1));
+    return (line.more = this.columns && max(0, ceil(line.text.replace(ESCAPE, '').length / this.columns) - 1));
   }
   measure(columns) {
     this.columns = columns;
@@ -252,7 +257,7 @@ class Lines {
   above(n) {
     let rows = n;
     for (const [number, found] of this.pages)
-      if (number < Math.floor(n / PAGE)) rows += found.rows;
+      if (number < floor(n / PAGE)) rows += found.rows;
       else if (number * PAGE < n) for (let i = 0; this.columns && i < n % PAGE; i++) rows += found.lines[i]?.more || 0;
     return rows;
   }
@@ -268,10 +273,10 @@ class Lines {
   }
   /** Loads what is missing between two lines, from the first on: an answer with long lines has fewer than were asked for. */
   want(from, to) {
-    for (let number = Math.floor(from / PAGE); this.path && number * PAGE < to; number++) {
-      const found = this.pages.get(number), end = Math.min(number * PAGE + PAGE, this.count);
+    for (let number = floor(from / PAGE); this.path && number * PAGE < to; number++) {
+      const found = this.pages.get(number), end = min(number * PAGE + PAGE, this.count);
       let n = number * PAGE;
-      if (found) found.used = Date.now();
+      if (found) found.used = now();
       while (n < end && this.at(n)) n++;
       if (n < end && !this.asked.has(number)) this.load({from:n, limit:PAGE - (n % PAGE)}, number);
     }
@@ -282,7 +287,7 @@ class Lines {
     try {
       rows = await get(this.path, values);
       rows.forEach(line => this.put(line));
-      this.count = Math.max(this.count, rows.total);
+      this.count = max(this.count, rows.total);
       this.begun = true;
       this.error = null;
       this.drop(number);
@@ -308,17 +313,17 @@ const Whole = part(({path, line, close}) => {
 });
 const lineOf = () => +(/^#L(\d+)$/.exec(location.hash)?.[1] ?? NaN);
 
-const Log = part(({run, over}) => {
+const Log = part(({run, over, dropped}) => {
   const own = useRef(), box = useRef(), saving = useAct(), path = `runs/${run}/logs`, element = box.current;
-  if (!own.all) Object.assign(own, {all:new Lines(path), streams:STREAMS, search:'', end:isNaN(lineOf()), goal:lineOf(), marked:lineOf()});
+  if (!own.all) assign(own, {all:new Lines(path), streams:STREAMS, search:'', end:isNaN(lineOf()), goal:lineOf(), marked:lineOf()});
   const {all, streams, search, end, marked} = own, stream = streams.length < STREAMS.length ? streams.join() : '', wrap = store[WRAP] === 'on';
-  const put = values => redraw(Object.assign(own, values));
+  const put = values => redraw(assign(own, values));
   const filter = stream + '/' + search, lines = (own.found?.filter === filter ? own.found : filter === '/' ? (own.found = null)
-      : (own.found = Object.assign(new Lines(), {filter}))) || all;
+      : (own.found = assign(new Lines(), {filter}))) || all;
   /** Looks for lines that fit, some thousands at a time; where there are too many, those that were found make room. */
   const find = async (found, next) => {
-    if (found.count >= FOUND_MAX) Object.assign(found, new Lines(), {since:next.from});
-    redraw(Object.assign(found, {busy:true, error:null}));
+    if (found.count >= FOUND_MAX) assign(found, new Lines(), {since:next.from});
+    redraw(assign(found, {busy:true, error:null}));
     try {
       for (let i = 0; next && i < 6 && found.count < FOUND_MAX; i++) {
         const rows = await get(path, {...next, limit:1000, stream, search});
@@ -331,7 +336,7 @@ const Log = part(({run, over}) => {
     } catch (error) {
       found.error = error;
     }
-    redraw(Object.assign(found, {busy:false, next}));
+    redraw(assign(found, {busy:false, next}));
   };
   useEffect(() => {
     if (own.found) find(own.found, {from:0});
@@ -353,7 +358,7 @@ const Log = part(({run, over}) => {
       }
       if (name === 'line') {
         all.put(event);
-        all.drop(Math.floor(event.line / PAGE));
+        all.drop(floor(event.line / PAGE));
         if (found && !found.next && !found.busy && event.line >= found.upto && own.fits(event))
           if (found.count < FOUND_MAX) found.put(event, found.count);
           else found.next = {from:event.line};
@@ -380,14 +385,14 @@ const Log = part(({run, over}) => {
     if (over && all.begun) all.load({tail:PAGE});
   }, [over]);
 
-  const columns = wrap && element ? Math.max(20, Math.floor((element.clientWidth - 118) / (element.firstChild.getBoundingClientRect().width / 100))) : 0;
+  const columns = wrap && element ? max(20, floor((element.clientWidth - 118) / (element.firstChild.getBoundingClientRect().width / 100))) : 0;
   if (lines.columns !== columns) lines.measure(columns);
   // After each drawing: the end stays in sight while it is followed, and a line that was asked for comes into it.
   useEffect(() => {
     const element = box.current, {goal} = own;
     if (end) element.scrollTop = element.scrollHeight;
     else if (goal >= 0 && all.begun && lines === all) {
-      element.scrollTop = lines.above(Math.min(goal, lines.count)) * LINE - element.clientHeight / 3;
+      element.scrollTop = lines.above(min(goal, lines.count)) * LINE - element.clientHeight / 3;
       if (lines.at(goal) || goal >= lines.count) own.goal = NaN;
     }
     own.scrolled = element.scrollTop;
@@ -398,7 +403,7 @@ const Log = part(({run, over}) => {
     put({scrolled:scrollTop, end:scrollHeight - scrollTop - clientHeight < 4 || (!up && end)});
   };
   const height = element?.clientHeight || 480, rows = lines.above(lines.count), top = end ? rows * LINE - height : element?.scrollTop || 0;
-  const first = Math.max(0, lines.lineAt(top / LINE) - 15), last = Math.min(lines.count, first + Math.ceil(height / LINE) + 30), seen = [];
+  const first = max(0, lines.lineAt(top / LINE) - 15), last = min(lines.count, first + ceil(height / LINE) + 30), seen = [];
   for (let n = first; n < last; n++) seen.push(lines.at(n) || {line:n});
   const partial = lines === all && last === lines.count && all.partial;
   const row = line => div({key:line.line, id:'L' + line.line, class:`line s-${line.stream} ${line.line === marked ? 'marked' : ''}`},
@@ -410,9 +415,11 @@ const Log = part(({run, over}) => {
   return div({class:'card log'}, div.tools(Search({bare:true, label:'Search in the log', value:search, set:search => put({search})}),
       choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
-      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && !own.broken && ', following' : [`, ${number(lines.count)} found`,
+      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && (link.lost || own.broken ? ', not followed' : end && ', following')
+        : [`, ${number(lines.count)} found`,
         lines.since && ` from line ${number(+lines.since)}`, lines.busy ? ' …'
-          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
+          : lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]],
+        dropped > 0 && span({class:'t-late'}, `; ${bytes(dropped)} of output not kept (output limit)`)),
       button([icon('down'), 'Download'], () => saving.act(() => download(path + '/raw', run + '.log')), '', {disabled:saving.busy})),
     refused(lines.error || own.broken || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
     div({class:wrap ? 'screen wrap' : 'screen', ref:box, role:'group', label:'Lines of the log', tabindex:0, onscroll},
