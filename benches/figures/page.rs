@@ -29,7 +29,7 @@ const LISTENERS: usize = 20;
 const OF_WORKER: usize = 100;
 
 /// Time between two changes that a listener hears of.
-const APART: Duration = Duration::from_millis(75);
+const APART: Duration = Duration::from_millis(120);
 
 /// A schedule that has been due on each day of a year.
 const OF_A_YEAR: &str = "w100/s0#job-10000";
@@ -168,8 +168,8 @@ fn hearing(scale: Scale, workspace: &Workspace, control: &dyn Control, report: &
     });
     let listener = Listener::open(workspace, true);
     let mut late: Vec<f64> = Vec::new();
-    for _ in 0..scale.samples {
-        // A reader is told something twenty times a second; what comes faster waits for that, and is not measured here.
+    for _ in 0..scale.samples * 5 {
+        // A reader is told something ten times a second; what comes faster waits for that, and is not measured here.
         std::thread::sleep(APART);
         let request = SubmitRequest {
             skill: "w1/go".to_owned(),

@@ -18,7 +18,7 @@ const RUNS_TOLD_MAX: usize = 100;
 
 /// How often a reader is told something at most, on average: often enough for eyes, and seldom enough that many readers
 /// cost the engine nothing.
-const PACE: Duration = Duration::from_millis(50);
+const PACE: Duration = Duration::from_millis(100);
 
 /// How many times a reader may be told something before that pace holds.
 const AT_ONCE_MAX: u32 = 25;
