@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::source::{directory_of, whole_file};
+use super::source::{REPAIR, directory_of, whole_file};
 use super::unit::Unit;
 use super::{Catalog, roots};
 use crate::model::config::CONFIG_FILE;
@@ -110,10 +110,7 @@ fn of_config(code: &str, message: &str) -> Problem {
         severity: Severity::Warning,
         place: whole_file(CONFIG_FILE),
         message: message.to_owned(),
-        hint: Some(
-            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
-                .to_owned(),
-        ),
+        hint: Some(REPAIR.to_owned()),
         worker: None,
         skill: None,
     }

@@ -12,7 +12,7 @@ use super::registry::{self, Registry};
 use super::report::Rejected;
 use super::report::Report;
 use super::schedule::{self, Draft};
-use super::source::{directory_of, whole_file};
+use super::source::{REPAIR, directory_of, whole_file};
 use super::unit::{self, Unit};
 use super::walk::{UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file, roots};
@@ -412,10 +412,7 @@ fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>
         severity: Severity::Warning,
         place,
         message,
-        hint: Some(
-            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
-                .to_owned(),
-        ),
+        hint: Some(REPAIR.to_owned()),
         worker: Some(worker.to_owned()),
         skill: skill.map(ToOwned::to_owned),
     }

@@ -1,7 +1,8 @@
 //! Codes and tokens: random text that is given away once and known by its digest only.
 
-use crate::model::legible::hex;
 use sha2::{Digest as _, Sha256};
+
+use crate::model::legible::hex;
 
 /// Letters of a code: 128 bits.
 const CODE_LETTERS: usize = 32;

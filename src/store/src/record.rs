@@ -9,10 +9,11 @@
 //!
 //! The key is part of the sum, so that a record found under another key is found out.
 
-use crate::model::legible::hex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::model::legible::hex;
 
 /// Version of a record's bytes.
 pub(super) const RECORD_VERSION: u8 = 1;

@@ -5,7 +5,6 @@
 
 mod state;
 
-use crate::model::legible::hex;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +14,8 @@ use sha2::{Digest, Sha256};
 
 use super::files::{self, FileError};
 use super::{Form, RootSkill};
+use crate::model::legible::hex;
+
 pub use state::Trust;
 
 /// Directory of trust in the state directory.

@@ -11,6 +11,7 @@ use super::cycles::{self, Edge};
 use crate::folded::folded;
 use crate::model::schedule::{Schedule, Trigger};
 use crate::model::{Place, Problem, Severity, SkillRef};
+use crate::source::REPAIR;
 
 /// A schedule that is written and cannot be used.
 #[derive(Debug)]
@@ -191,10 +192,7 @@ pub(super) fn problem(schedule: &Schedule) -> Problem {
             "the last good definition of the schedule `{}` stays in force",
             schedule.id
         ),
-        hint: Some(
-            "repair the file: it is read anew within seconds, or at once by `workerctl reload`"
-                .to_owned(),
-        ),
+        hint: Some(REPAIR.to_owned()),
         worker: Some(schedule.skill.worker.clone()),
         skill: Some(schedule.skill.skill.clone()),
     }

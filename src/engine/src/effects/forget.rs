@@ -15,7 +15,7 @@ use crate::process::give_back_memory;
 use crate::protocol::{Forgot, RunSummary};
 use crate::retention::{EndedRun, KeptFor, Reason, Selection};
 use crate::store::thread_files::{FileError, remove_thread, thread_bytes};
-use crate::store::{Batch, Durability, StoreError, Unreadable, Write, write_atomically};
+use crate::store::{Batch, Durability, Store, StoreError, Unreadable, Write, write_atomically};
 
 /// How often is looked for what is over.
 const LOOK_MS: u64 = 24 * 3_600_000;
@@ -28,6 +28,10 @@ const PIECE_ROWS: usize = 1_000;
 
 /// Runs that one request forgets.
 const REQUEST_RUNS: usize = 4_096;
+
+/// Commits in which counts go, each of some thousand records, at one look. In one hour there are as many as skills and
+/// schedules with runs.
+const COUNTS_PIECES_MAX: usize = 100;
 
 /// A database that is smaller is not worth compacting.
 const COMPACTED_BYTES_MIN: u64 = 8 * 1024 * 1024;
@@ -286,13 +290,14 @@ impl Performer {
         let day = now.minus_millis(STATISTICS_MS).date_in(zone);
         let hour = now.minus_millis(HOURS_MS).hour();
         let over = now.minus_millis(config.retention.slots_ms);
-        let writes = vec![
-            Write::ForgetCounts(day),
-            Write::ForgetCounts(hour),
-            Write::ForgetHours(over),
-        ];
-        let swept = store
-            .commit(&Batch { writes })
+        let counts = Batch {
+            writes: vec![
+                Write::ForgetCounts(day),
+                Write::ForgetCounts(hour),
+                Write::ForgetHours(over),
+            ],
+        };
+        let swept = forget_counts(store, &counts)
             .and_then(|()| store.sweep_payloads(now.minus_millis(LOOK_MS)))
             .and_then(|_| self.forget_schedules(gone));
         if let Err(error) = swept {
@@ -409,5 +414,58 @@ impl Kept {
         } else {
             None
         }
+    }
+}
+
+/// Forgets piece by piece, until there is nothing left that a commit would write.
+fn forget_counts(store: &dyn Store, counts: &Batch) -> Result<(), StoreError> {
+    for _ in 0..COUNTS_PIECES_MAX {
+        let before = store.counters().commits;
+        store.commit(counts)?;
+        if store.counters().commits == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn all_counts_of_an_hour_go_at_one_look() {
+        let store = MemoryStore::new();
+        let ended = |n: u64| {
+            let run = RunId::lowest_of(Timestamp::from_millis(n.cast_signed()));
+            let summary: RunSummary = serde_json::from_value(serde_json::json!({
+                "run": run, "skill": {"worker": "w", "skill": format!("s{n}")}, "phase": "finished",
+                "outcome": {"kind": "succeeded"}, "unverified": false, "reconciled": false,
+                "mutating": false, "attempts": 1, "submitted_at": 0, "started_at": 0,
+                "finished_at": 1, "thread": "t", "commit": null,
+            }))
+            .unwrap();
+            Write::Finished(Box::new(summary))
+        };
+        // More than go in one commit.
+        let writes = (0..12_000).map(ended).collect();
+        store.commit(&Batch { writes }).unwrap();
+        let left = |at: &str| {
+            let mut count = 0;
+            store.counts(at, "", &mut |_, _| count += 1).unwrap();
+            count
+        };
+        let (day, hour) = ("1970-01-01", "1970-01-01T00");
+        assert_eq!((left(day), left(hour)), (12_001, 12_000));
+        let writes = ["1970-01-02", "1970-01-01T01"].map(|at| Write::ForgetCounts(at.to_owned()));
+        forget_counts(
+            &store,
+            &Batch {
+                writes: writes.into(),
+            },
+        )
+        .unwrap();
+        assert_eq!((left(day), left(hour)), (0, 0));
     }
 }

@@ -170,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_a_bearer_and_one() {
+        for (values, expected) in [
+            (&[][..], None),
+            (&["Bearer a"], Some("a")),
+            (&["bearer  b"], Some("b")),
+            (&["Basic a"], None),
+            (&["a"], None),
+            (&["Bearer a", "Bearer a"], None),
+        ] {
+            assert_eq!(bearer(&of(&AUTHORIZATION, values)), expected, "{values:?}");
+        }
+    }
+
+    #[test]
     fn a_host_is_this_machine_or_it_is_not() {
         let own: [&[&str]; 6] = [
             &["localhost"],
