@@ -64,13 +64,6 @@ const SKILLS: &str = r##"
     approval_required: true
     approval: {expires: 1ms}
     run: 'echo run >> "$HOME/ran"'
-  - id: inside
-    description: works in the checkout itself
-    mutating: true
-    isolation: in_place
-    writes: [inside.txt]
-    approval_required: true
-    run: 'echo run >> "$HOME/ran"; echo x > inside.txt'
   - id: plain
     description: asks nobody
     mutating: true

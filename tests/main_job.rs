@@ -20,10 +20,6 @@ mod context;
 mod exit_codes;
 #[path = "main_job/housekeeping.rs"]
 mod housekeeping;
-#[path = "main_job/in_place.rs"]
-mod in_place;
-#[path = "main_job/in_place_killed.rs"]
-mod in_place_killed;
 #[path = "main_job/isolation.rs"]
 mod isolation;
 #[path = "main_job/landing.rs"]

@@ -7,7 +7,7 @@ use workerctl::model::Phase;
 use workerctl::protocol::Control;
 
 use crate::Scale;
-use crate::limits::{median, median_of, sync_seconds, wait_until};
+use crate::limits::{median, wait_until};
 use crate::report::{Report, Target};
 use crate::workspace::{PATIENCE, Workspace, settle};
 use workerctl::protocol::SubmitRequest;
@@ -34,7 +34,6 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
         let (_, first) = mutating_ms(&control, 1);
         let prepared = first.iter().find(|(step, _)| step == "prepared");
         let (mutating, steps) = mutating_ms(&control, RUNS);
-        let in_place = whole_ms(&control, "w0/place", RUNS);
         let status = status_ms(&workspace);
         daemon.end();
         let told: Vec<String> = steps
@@ -63,7 +62,6 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
             Target::AtMost(2.0),
             &format!("{first_ms:.0} ms of {added:.0} ms"),
         );
-        tell_in_place(report, &workspace, files, (plain, in_place));
         let beyond = mutating - plain;
         if files <= SMALL_FILES {
             report.add(
@@ -88,26 +86,6 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
     }
 }
 
-/// A run in the checkout against a run without changes, what it has to sync, and the index.
-fn tell_in_place(
-    report: &mut Report,
-    workspace: &Workspace,
-    files: usize,
-    (plain, in_place): (f64, f64),
-) {
-    let sync = 1e3 * sync_seconds(&workspace.home(), RUNS);
-    let index = index_ms(workspace);
-    report.add(
-        &format!(
-            "`in_place`, one output, against a run without, two syncs and its index, {files} files"
-        ),
-        in_place / (plain + 2.0 * sync + index),
-        "x",
-        Target::AtMost(1.3),
-        &format!("{in_place:.0} ms of {plain:.0} + 2 x {sync:.1} + {index:.0} ms"),
-    );
-}
-
 /// The median of looks of git at a work tree that it knows.
 fn status_ms(workspace: &Workspace) -> f64 {
     let times = (0..RUNS).map(|_| {
@@ -116,15 +94,6 @@ fn status_ms(workspace: &Workspace) -> f64 {
         begun.elapsed().as_secs_f64() * 1e3
     });
     median(times.collect())
-}
-
-/// The median of reading the index and writing it, as the git library does.
-fn index_ms(workspace: &Workspace) -> f64 {
-    let copy = workspace.root().with_extension("index");
-    std::fs::copy(workspace.root().join(".git/index"), &copy).unwrap();
-    1e3 * median_of(RUNS, || {
-        git2::Index::open(&copy).unwrap().write().unwrap();
-    })
 }
 
 /// What git takes for a second work tree. It stays: after many files were removed, ext4 looks long for a free
@@ -141,7 +110,7 @@ fn repository(files: usize) -> Workspace {
     let workspace = Workspace::new(2);
     workspace.worker(
         "w0",
-        "  - {id: write, name: W, description: d, mutating: true, run: \"echo $WORKERCTL_RUN > changed.txt\"}\n  - {id: place, name: P, description: d, mutating: true, isolation: in_place, run: \"date +%N > {r}\", interface: {outputs: [{name: r, type: markdown, destination: placed.md}]}}\n  - {id: read, name: R, description: d, run: [\"true\"]}\n",
+        "  - {id: write, name: W, description: d, mutating: true, run: \"echo $WORKERCTL_RUN > changed.txt\"}\n  - {id: read, name: R, description: d, run: [\"true\"]}\n",
     );
     for file in 0..files {
         workspace.write(

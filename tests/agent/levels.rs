@@ -1,4 +1,4 @@
-//! Skills at every level of walls, in a tree and in the checkout.
+//! Skills at every level of walls.
 
 use serde_json::json;
 
@@ -61,16 +61,8 @@ fn what_is_git_s_and_the_engine_s_is_not_written_by_tools() {
         "workspace/metrics/metrics.jsonl",
     ];
     // Those of a tree are its own, and no part of its change.
-    let of_trees = 4;
-    for (place, count, more) in [
-        ("in a tree", of_trees, ""),
-        ("in the checkout", paths.len(), "    isolation: in_place\n"),
-        (
-            "without walls",
-            paths.len(),
-            "    isolation: in_place\n    sandbox: off\n",
-        ),
-    ] {
+    let of_git = 4;
+    for (place, more) in [("in a sandbox", ""), ("without one", "    sandbox: off\n")] {
         let mut script: Vec<Reply> = paths
             .iter()
             .map(|path| call("write_file", &json!({"path": path, "content": "x"})))
@@ -84,7 +76,7 @@ fn what_is_git_s_and_the_engine_s_is_not_written_by_tools() {
         let config = rig.workspace.read(".git/config");
         let shown = rig.ran(&["change"]);
         assert_eq!(outcome(&shown)["kind"], "succeeded", "{place}: {shown:#}");
-        for (path, result) in paths.iter().zip(told(&rig)).take(count) {
+        for (path, result) in paths.iter().zip(told(&rig)).take(of_git) {
             assert!(result.starts_with('!'), "{place}: {path}: {result}");
         }
         assert_eq!(rig.workspace.read(".git/config"), config, "{place}");
@@ -93,5 +85,7 @@ fn what_is_git_s_and_the_engine_s_is_not_written_by_tools() {
             None,
             "{place}"
         );
+        let is_theirs = |path: &str| rig.workspace.read(path).as_deref() == Some("x");
+        assert!(!paths.iter().any(|path| is_theirs(path)), "{place}");
     }
 }

@@ -158,11 +158,10 @@ fn a_command_waits_before_it_starts_and_its_values_are_shown() {
 }
 
 #[test]
-fn in_the_checkout_the_command_waits_before_it_starts() {
+fn a_skill_says_whether_its_command_or_its_result_is_approved() {
     let workspace = bed();
-    let daemon = Daemon::start(&workspace);
     for (skill, said) in [
-        ("inside", "a person has to approve its command"),
+        ("first", "a person has to approve its command"),
         ("change", "a person has to approve its result"),
     ] {
         let shown = workspace.run(&["skill", "show", skill]).stdout;
@@ -170,13 +169,6 @@ fn in_the_checkout_the_command_waits_before_it_starts() {
     }
     let plain = workspace.json(&["skill", "show", "plain"]);
     assert!(plain["approval"].is_null(), "{plain}");
-    let run = asked(&workspace, &["inside"]);
-    assert_eq!(workspace.show(&run)["approval"]["before"], "execution");
-    assert_eq!((ran(&workspace), workspace.read("inside.txt")), (0, None));
-    workspace.run(&["approve", &run]).expect_code(0);
-    assert_eq!(workspace.read("inside.txt").as_deref(), Some("x\n"));
-    assert_eq!(workspace.committed_runs(), [run]);
-    daemon.stop();
 }
 
 #[test]

@@ -1,35 +1,56 @@
-//! Where runs work: what is refused there by name, and what of git in a run's tree is respected.
+//! Where runs work: what is refused by name, what earlier versions stored, and what of git in a run's tree is respected.
 
 use std::fs;
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-use serde_json::Value;
+use serde_json::{Value, json};
+use workerctl::machine::Event;
+use workerctl::model::{RunId, ThreadId};
+use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
 
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
 use crate::workspace::{Workspace, eventually};
 
-/// One that works in the checkout, and one that publishes into it.
-fn in_place() -> Workspace {
-    let skills = r#"
-  - id: works
-    description: d
-    mutating: true
-    isolation: in_place
-    idempotent: false
-    writes: [docs]
-    run: |
-      echo changed > docs/a.md; GATE
-  - id: publishes
-    description: d
-    interface: {outputs: [{name: r, type: markdown, destination: "docs/published.md"}]}
-    run: "echo '# r' > {r}"
-"#;
+/// A skill that changes a file and stands still at a gate.
+fn gated() -> Workspace {
+    let skill =
+        "  - {id: works, description: d, mutating: true, run: 'echo changed > docs/a.md; GATE'}\n";
     let workspace = Workspace::new();
     workspace.write("docs/a.md", "as committed\n");
-    workspace.write("docs/b.md", "as committed\n");
-    workspace.furnish(&skills.replace("GATE", &Gate::text("gate")));
+    workspace.furnish(&skill.replace("GATE", &Gate::text("gate")));
     workspace
+}
+
+/// A copy of a run as versions stored it that could run in the checkout itself, with the first events of its journal.
+fn store_older(
+    workspace: &Workspace,
+    run: &str,
+    number: u64,
+    is_over: impl Fn(&Event) -> bool,
+) -> String {
+    let place = workspace.state().join("store");
+    let store = SledStore::open(&place, OpenOptions::default()).unwrap();
+    let original: RunId = run.parse().unwrap();
+    let mut spec = store.spec(original).unwrap().unwrap();
+    let at = spec.submitted_at.minus_millis(60_000 - number);
+    spec.run = RunId::following(None, at, u128::from(number));
+    spec.thread = ThreadId::of(spec.run, &spec.skill, at);
+    let run = spec.run;
+    let mut spec = serde_json::to_value(spec).unwrap();
+    spec["tree"]["in_place"] = json!({"writes": ["docs"]});
+    let spec = serde_json::from_value(spec).unwrap();
+    let journal = store.journal(original).unwrap();
+    let count = journal.iter().position(|entry| is_over(&entry.event));
+    let entries = journal[..count.unwrap_or(journal.len())].to_vec();
+    let mut writes = vec![Write::Spec(Arc::new(spec)), Write::Entries { run, entries }];
+    if count.is_none() {
+        let mut summary = store.summary(original).unwrap().unwrap();
+        (summary.run, summary.day) = (run, None);
+        writes.extend([Write::Finished(Box::new(summary)), Write::Closed(run)]);
+    }
+    store.commit(&Batch { writes }).unwrap();
+    run.to_string()
 }
 
 fn changed(workspace: &Workspace, commit: &str) -> String {
@@ -102,81 +123,12 @@ fn a_skill_may_remove_the_directory_that_it_works_in() {
 }
 
 #[test]
-fn a_commit_that_is_amended_while_a_run_works_in_the_checkout_stays_amended() {
-    for (path, code) in [("beside.txt", 0), ("docs/b.md", 1)] {
-        let workspace = in_place();
-        let mut gate = Gate::new(&workspace, "gate");
-        let daemon = Daemon::start(&workspace);
-        let run = workspace.submit(&["works"]);
-        gate.reached();
-        workspace.write(path, "a person's work\n");
-        workspace.git(&["add", path]);
-        workspace.git(&["commit", "-q", "--amend", "-m", "amended", "--", path]);
-        let amended = workspace.git(&["rev-parse", "HEAD"]);
-        gate.pass();
-        let (ended, detail) = workspace.wait(&run);
-        assert_eq!(ended, code, "{detail}");
-        if code == 0 {
-            assert_eq!(workspace.git(&["rev-parse", "HEAD~1"]), amended);
-            assert_eq!(changed(&workspace, "HEAD"), "M\tdocs/a.md");
-        } else {
-            // What the run may write was rewritten with it.
-            assert_eq!(workspace.git(&["rev-parse", "HEAD"]), amended);
-            let failure = &detail["summary"]["outcome"]["failure"];
-            assert_eq!(failure["code"], "history_rewritten", "{failure}");
-            let said = failure["message"].as_str().unwrap();
-            assert!(said.contains("workerctl retry"), "{said}");
-        }
-        assert_eq!(workspace.git(&["status", "--porcelain"]), "");
-        daemon.stop();
-    }
-}
-
-#[test]
-fn what_another_run_publishes_is_not_taken_for_what_the_run_in_the_checkout_wrote() {
-    let workspace = in_place();
+fn a_run_that_waits_to_land_says_so() {
+    let workspace = gated();
     let mut gate = Gate::new(&workspace, "gate");
     let daemon = Daemon::start(&workspace);
     let run = workspace.submit(&["works"]);
     gate.reached();
-    workspace.json(&["run", "publishes"]);
-    gate.pass();
-    let (code, detail) = workspace.wait(&run);
-    assert_eq!(code, 0, "{detail}");
-    assert_eq!(changed(&workspace, "HEAD"), "M\tdocs/a.md");
-    assert_eq!(workspace.read("docs/published.md").unwrap(), "# r\n");
-    assert_eq!(
-        workspace.git(&["status", "--porcelain"]),
-        "?? docs/published.md\n"
-    );
-    daemon.stop();
-}
-
-#[test]
-fn a_run_that_waits_for_the_checkout_or_to_land_says_so() {
-    let workspace = in_place();
-    let mut gate = Gate::new(&workspace, "gate");
-    let lock = workspace.root.join(".git/workerctl-in-place.lock");
-    fs::write(
-        &lock,
-        "workerctl pid=1 start=1 boot=x owner=/another/engine pid_ns=\n",
-    )
-    .unwrap();
-    let held = fs::File::open(&lock).unwrap();
-    flock(&held, FlockOperation::LockExclusive).unwrap();
-    let daemon = Daemon::start(&workspace);
-    let run = workspace.submit(&["works"]);
-    let reason = waits_for(&workspace, &run);
-    assert!(reason.starts_with("the checkout: "), "{reason}");
-    assert!(reason.contains("/another/engine"), "{reason}");
-    for command in ["runs", "status"] {
-        let told = workspace.run(&[command]).stdout;
-        assert!(told.contains("waits for the checkout"), "{told}");
-    }
-    drop(held);
-    gate.reached();
-    let summary = &workspace.show(&run)["summary"];
-    assert_eq!(summary["waiting_for"], Value::Null, "{summary}");
     let lock = workspace.root.join(".git/index.lock");
     fs::write(&lock, "").unwrap();
     gate.pass();
@@ -187,6 +139,69 @@ fn a_run_that_waits_for_the_checkout_or_to_land_says_so() {
     let (code, detail) = workspace.wait(&run);
     assert_eq!(code, 0, "{detail}");
     assert_eq!(detail["summary"]["waiting_for"], Value::Null);
+    daemon.stop();
+}
+
+#[test]
+fn a_skill_that_asks_for_the_checkout_is_refused_and_told_what_to_use_instead() {
+    let skill = "  - {id: asks, description: d, mutating: true, isolation: in_place, writes: [docs], run: 'echo mine > tracked.txt'}\n";
+    let workspace = Workspace::with_skills(skill);
+    let checked = workspace.run(&["check"]).expect_code(4).stdout;
+    for told in [
+        "worker.yaml:",
+        "`isolation: in_place` was removed: every mutating run works in a worktree of its own",
+        "`keep`",
+        "`local`",
+        "`destination`",
+        "`writes` was removed",
+    ] {
+        assert!(checked.contains(told), "{told}: {checked}");
+    }
+    workspace.run(&["run", "asks"]).expect_code(4);
+    assert_eq!(workspace.read("tracked.txt").unwrap(), "as committed\n");
+}
+
+#[test]
+fn a_stored_run_that_worked_in_the_checkout_ends_as_unknown_and_nothing_is_done() {
+    let skill =
+        "  - {id: works, description: d, mutating: true, run: 'echo changed > tracked.txt'}\n";
+    let workspace = Workspace::with_skills(skill);
+    let run = workspace.json(&["run", "works"])["summary"]["run"].clone();
+    workspace.git(&["revert", "--no-edit", "HEAD"]);
+    let run = run.as_str().unwrap();
+    let ended = store_older(&workspace, run, 1, |_| false);
+    let running = store_older(&workspace, run, 2, |event| {
+        matches!(event, Event::ExecutionFinished { .. })
+    });
+    let queued = store_older(&workspace, run, 3, |event| {
+        matches!(event, Event::Admitted { .. })
+    });
+    // What the run had done there, and a person after it.
+    workspace.write("tracked.txt", "changed\nand edited\n");
+    let tip = workspace.git(&["rev-parse", "HEAD"]);
+
+    let daemon = Daemon::start(&workspace);
+    for run in [&running, &queued] {
+        let (code, detail) = workspace.wait(run);
+        assert_eq!(code, 9, "{detail}");
+        let outcome = json!({"kind": "unknown", "why": "older_version"});
+        assert_eq!(detail["summary"]["outcome"], outcome, "{detail}");
+    }
+    let left = workspace.read("tracked.txt");
+    assert_eq!(left.as_deref(), Some("changed\nand edited\n"));
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), tip);
+    // Runs that had ended are shown as before.
+    let patch = workspace.run(&["diff", &ended]).expect_code(0).stdout;
+    assert!(patch.contains("+changed"), "{patch}");
+    let detail = workspace.json(&["show", &ended]);
+    assert_eq!(
+        detail["summary"]["outcome"]["kind"], "succeeded",
+        "{detail}"
+    );
+    let listed = workspace.json(&["runs"])["runs"].to_string();
+    for run in [&ended, &running, &queued] {
+        assert!(listed.contains(run.as_str()), "{listed}");
+    }
     daemon.stop();
 }
 

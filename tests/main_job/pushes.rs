@@ -8,13 +8,6 @@ use crate::workspace::Workspace;
 
 const SKILLS: &str = r#"
   - {id: change, description: d, mutating: true, push: true, run: "echo changed >> tracked.txt"}
-  - id: in-place
-    description: d
-    mutating: true
-    isolation: in_place
-    writes: [docs/]
-    push: origin
-    run: "mkdir -p docs; echo x > docs/a.md"
   - id: told
     description: d
     mutating: true
@@ -59,14 +52,12 @@ fn succeeded(workspace: &Workspace, skill: &str) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn a_landed_result_is_pushed_wherever_it_was_made() {
+fn a_landed_result_is_pushed() {
     let workspace = workspace();
-    for skill in ["change", "in-place"] {
-        let (detail, warnings) = succeeded(&workspace, skill);
-        assert!(warnings.is_empty(), "{warnings:?}");
-        let tip = remote(&workspace, &["rev-parse", "main"]);
-        assert_eq!(detail["summary"]["commit"], *tip.trim());
-    }
+    let (detail, warnings) = succeeded(&workspace, "change");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let tip = remote(&workspace, &["rev-parse", "main"]);
+    assert_eq!(detail["summary"]["commit"], *tip.trim());
 }
 
 #[test]

@@ -5,23 +5,15 @@ use super::report::Report;
 use super::settings;
 use super::tree::Data;
 use super::view::View;
-use crate::model::isolation::{BranchChoice, Isolation, LocalEntry, branch_name};
+use crate::model::Config;
+use crate::model::isolation::{BranchChoice, LocalEntry, branch_name};
 use crate::model::size::parse_bytes;
-use crate::model::{Config, Place};
 
 /// Paths that one key may name.
 const PATHS_MAX: usize = 1_000;
 
 /// The remote of `push: true`.
 const REMOTE: &str = "origin";
-
-/// What `isolation` says, and where.
-#[derive(Debug, Clone)]
-pub(crate) struct AskedIsolation {
-    /// `None` where it says `none`.
-    pub(crate) isolation: Option<Isolation>,
-    pub(crate) place: Place,
-}
 
 /// Where a landed result is pushed to.
 #[derive(Debug, Clone)]
@@ -42,7 +34,6 @@ impl PushTo {
 /// What a skill or its worker says; `None` where it does not.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
-    pub(crate) isolation: Option<AskedIsolation>,
     pub(crate) branch: Option<BranchChoice>,
     pub(crate) keep: Option<Vec<String>>,
     pub(crate) local: Option<Vec<LocalEntry>>,
@@ -56,7 +47,6 @@ pub(crate) fn read<'a>(
     report: &mut Report,
 ) -> Placement {
     Placement {
-        isolation: get("isolation").and_then(|view| isolation(view, report)),
         branch: get("branch").and_then(|view| branch(view, report)),
         keep: get("keep").map(|view| paths(view, "keep", config, report)),
         local: get("local").map(|view| local(view, config, report)),
@@ -64,44 +54,45 @@ pub(crate) fn read<'a>(
     }
 }
 
-fn isolation(view: View<'_>, report: &mut Report) -> Option<AskedIsolation> {
-    let text = view.filled_text("isolation", report)?;
-    let (isolation, usual) = match text.to_lowercase().replace(['-', ' '], "_").as_str() {
-        "worktree" | "work_tree" | "git_worktree" => (Some(Isolation::Worktree), "worktree"),
-        "in_place" | "inplace" => (Some(Isolation::InPlace), "in_place"),
-        "none" | "off" | "false" => (None, text.as_str()),
-        "auto" => {
-            report.error(
-                "unknown-value",
-                view.place(),
-                "there is no `isolation: auto`: what a run owns must not depend on a guess"
-                    .to_owned(),
-                "write `worktree`, or `in_place` with what the skill writes",
-            );
-            return None;
-        }
-        _ => {
-            report.error(
-                "unknown-value",
-                view.place(),
-                format!("`isolation: {}` is not known", text.escape_debug()),
-                "write `worktree` for a tree of its own, or `in_place` for the checkout; what its commands may reach is for `sandbox`",
-            );
-            return None;
-        }
+/// Reports `isolation`, which only earlier versions evaluate.
+pub(crate) fn report_isolation(view: View<'_>, report: &mut Report) {
+    let Some(text) = view.filled_text("isolation", report) else {
+        return;
     };
-    if text != usual {
+    let shown = text.escape_debug();
+    let always = "every mutating run works in a worktree of its own";
+    if names_worktree(view) {
         report.note(
-            "isolation-spelling",
+            "isolation-not-needed",
             view.place(),
-            format!("`isolation: {text}` is read as `{usual}`"),
-            &format!("write `isolation: {usual}`"),
+            format!("`isolation: {shown}` is not needed: {always}"),
+            "remove `isolation`",
+        );
+    } else if matches!(plain(&text).as_str(), "in_place" | "inplace") {
+        report.error(
+            "isolation-removed",
+            view.place(),
+            format!("`isolation: {shown}` was removed: {always}"),
+            "remove it; use `keep` for caches that the skill builds, `local` for files that only the checkout has, and outputs with a `destination` for results",
+        );
+    } else {
+        report.error(
+            "unknown-value",
+            view.place(),
+            format!("`isolation: {shown}` is not known: {always}"),
+            "remove it; what its commands may access is set by `sandbox`",
         );
     }
-    Some(AskedIsolation {
-        isolation,
-        place: view.place(),
-    })
+}
+
+/// Returns whether a value of `isolation` asks for what every mutating run has.
+pub(crate) fn names_worktree(view: View<'_>) -> bool {
+    let text = view.scalar_text().map(|text| plain(&text));
+    text.is_some_and(|text| ["worktree", "work_tree", "git_worktree"].contains(&text.as_str()))
+}
+
+fn plain(text: &str) -> String {
+    text.to_lowercase().replace(['-', ' '], "_")
 }
 
 /// Reads the branch that results land on: its name, or a map with `name` and `create`.
@@ -229,26 +220,17 @@ fn listed<'a>(view: View<'a>, key: &str, report: &mut Report) -> Vec<View<'a>> {
     }
 }
 
-/// Reads a path of the workspace that may be a run's own; under `writes` it may be a pattern.
+/// Reads a path of the workspace that may be a run's own.
 fn path(view: View<'_>, key: &str, config: &Config, report: &mut Report) -> Option<String> {
     let text = settings::inner_path(view, key, report)?;
     let shown = text.escape_debug();
-    let (wrong, what, hint) = if key == "writes" {
-        (
-            text.starts_with([':', '!']) || text.contains(['{', '}']),
-            "pattern of paths",
-            "write a path, or a pattern such as `data/*.json`; no placeholder is filled in, and nothing can be left out",
-        )
-    } else {
-        (
-            text.contains(['*', '?', '[', '{', '}']),
-            "path",
+    if text.contains(['*', '?', '[', '{', '}']) {
+        report.error(
+            "path-pattern",
+            view.place(),
+            format!("`{key}: {shown}` is no path"),
             "name each file or directory, such as `node_modules/`",
-        )
-    };
-    if wrong {
-        let message = format!("`{key}: {shown}` is no {what}");
-        report.error("path-pattern", view.place(), message, hint);
+        );
         return None;
     }
     let parts: Vec<&str> = parts(&text).collect();
@@ -260,7 +242,7 @@ fn path(view: View<'_>, key: &str, config: &Config, report: &mut Report) -> Opti
     ];
     let covered = reserved.into_iter().find(|own| {
         let own: Vec<&str> = self::parts(own).collect();
-        covers(&parts, &own)
+        parts.starts_with(&own) || own.starts_with(&parts)
     });
     if let Some(own) = covered {
         report.error(
@@ -276,33 +258,6 @@ fn path(view: View<'_>, key: &str, config: &Config, report: &mut Report) -> Opti
 
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "."))
-}
-
-/// Whether a pattern stands for the whole of a directory, or lies in it.
-fn covers(pattern: &[&str], directory: &[&str]) -> bool {
-    match (pattern, directory) {
-        ([], _) | (_, []) => true,
-        (["**", rest @ ..], _) => (0..directory.len()).any(|at| covers(rest, &directory[at..])),
-        ([part, rest @ ..], [name, below @ ..]) => {
-            fits(part.as_bytes(), name.as_bytes()) && covers(rest, below)
-        }
-    }
-}
-
-/// Whether a name fits a pattern; a class in brackets counts as any sign.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], _) => name.is_empty(),
-        ([b'*', rest @ ..], _) => (0..=name.len()).any(|at| fits(rest, &name[at..])),
-        ([b'[', class @ ..], [_, below @ ..]) => {
-            let end = class.iter().position(|byte| *byte == b']');
-            end.is_some_and(|end| fits(&class[end + 1..], below))
-        }
-        ([sign, rest @ ..], [byte, below @ ..]) => {
-            (*sign == b'?' || sign == byte) && fits(rest, below)
-        }
-        (_, []) => false,
-    }
 }
 
 /// Reads an amount of bytes.

@@ -46,6 +46,8 @@ pub(crate) struct Table {
     pub(crate) keys: &'static [Key],
     /// The code of the error that a key which is not known is, where one that is misspelt must not be without effect.
     refuses: Option<&'static str>,
+    /// Keys that only earlier versions evaluate; whoever reads the map reports them.
+    pub(crate) removed: &'static [&'static str],
 }
 
 /// A key that is known.
@@ -138,6 +140,10 @@ impl Table {
         Table { refuses, ..self }
     }
 
+    const fn removed(self, removed: &'static [&'static str]) -> Table {
+        Table { removed, ..self }
+    }
+
     /// Whether a value is a map; tells what else it is, and which of its keys are not known.
     pub(crate) fn is_map(
         &self,
@@ -191,6 +197,7 @@ const fn table(name: &'static str, what: &'static str, keys: &'static [Key]) -> 
         what,
         keys,
         refuses: None,
+        removed: &[],
     }
 }
 

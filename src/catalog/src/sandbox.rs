@@ -48,11 +48,6 @@ impl DeclaredSandbox {
         self
     }
 
-    /// Where it stands.
-    pub(crate) fn place(&self) -> Place {
-        self.place.clone()
-    }
-
     /// What it says.
     pub(crate) fn sandbox(self) -> Sandbox {
         self.sandbox

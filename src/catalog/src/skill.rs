@@ -22,7 +22,6 @@ use super::texts::{self, PendingText};
 use super::worker::WorkerPart;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Unavailable};
-use crate::model::isolation::Isolation;
 use crate::model::legible::hex;
 use crate::model::{Place, Skill, SkillRef};
 
@@ -103,11 +102,9 @@ impl<'a, 'i> Builder<'a, 'i> {
         self.why_unavailable(&run, &agent, report);
         self.check_input_schema(&run, report);
         let interface = self.interface(report);
-        let placement = self.placement(mutating, &interface.outputs, report);
+        let placement = self.placement(mutating, report);
         let verification = self.verification(report);
         self.hold_instructions(verification.approval_required);
-        let in_place = placement.isolation == Some(Isolation::InPlace);
-        let lands = mutating && !in_place;
         let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
@@ -130,8 +127,8 @@ impl<'a, 'i> Builder<'a, 'i> {
             outputs: interface.outputs,
             pre_checks: join(&self.worker.verification.before, verification.before),
             wake: self.wake(report),
-            sandbox: self.sandbox(in_place, may_control, report),
-            approval: self.approval(verification.approval_required, lands, report),
+            sandbox: self.sandbox(may_control, report),
+            approval: self.approval(verification.approval_required, mutating, report),
             agent,
             checks: join(&self.worker.verification.after, verification.after),
             mutating,
@@ -149,9 +146,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             hooks: join(&self.worker.post_tools, hooks.post_tools),
             post_commit: join(&self.worker.post_commit, hooks.post_commit),
             commit_message: self.commit_message(report),
-            isolation: placement.isolation,
             branch: placement.branch,
-            writes: placement.writes,
             keep: placement.keep,
             local: placement.local,
             parallel: placement.parallel,

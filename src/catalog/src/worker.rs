@@ -106,10 +106,10 @@ pub(crate) fn read<'a>(
         schedule_missing,
     } = mode(root, execution, report);
     let own = |key: &str| written(key).or_else(|| in_execution(key));
-    let placed = |key: &str| match key {
-        "isolation" => own(key),
-        _ => written(key),
-    };
+    let removed = [written("isolation"), in_execution("isolation")];
+    for view in removed.into_iter().flatten() {
+        isolation::report_isolation(view, report);
+    }
     let program = program(root, around.config, report);
     let mut part = WorkerPart {
         id: identity.id.clone(),
@@ -147,7 +147,7 @@ pub(crate) fn read<'a>(
         env: written("env")
             .map(|view| env(view, report))
             .unwrap_or_default(),
-        placement: isolation::read(placed, around.config, report),
+        placement: isolation::read(written, around.config, report),
         approval: written("approval")
             .map(|view| approval::read(view, report))
             .unwrap_or_default(),

@@ -224,11 +224,7 @@ fn refusal(parent: &RunSpec, skill: &Skill) -> Option<String> {
             "Skill '{name}' needs a person's approval, and nobody is asked in the middle of a run"
         ));
     }
-    let may_change = parent.may_change()
-        && parent
-            .tree
-            .as_ref()
-            .is_some_and(|tree| tree.in_place.is_none());
+    let may_change = parent.may_change() && parent.tree.is_some();
     if skill.mutating && !may_change {
         return Some(format!(
             "Skill '{name}' changes things, which this run may not start"

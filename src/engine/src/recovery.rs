@@ -231,7 +231,9 @@ fn is_same_directory(one: &Path, other: &Path) -> bool {
 /// Whether a mutating run was under way that an older version accepted: it worked in the checkout, and what it
 /// had recorded of that means nothing here. Its references stay.
 fn is_of_older_version(live: &Live) -> bool {
-    live.spec.plan.mutating && live.spec.tree.is_none() && !live.run.is_finished()
+    let tree = live.spec.tree.as_ref();
+    let in_checkout = tree.is_none_or(|tree| tree.in_place.is_some());
+    live.spec.plan.mutating && in_checkout && !live.run.is_finished()
 }
 
 fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> RunSummary {

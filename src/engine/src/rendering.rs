@@ -67,9 +67,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
 
 fn writes(spec: &RunSpec) -> Vec<String> {
     let granted = spec.sandbox.iter().flat_map(|sandbox| &sandbox.write);
-    let in_place = spec.tree.iter().filter_map(|tree| tree.in_place.as_ref());
-    let in_place = in_place.flat_map(|checkout| &checkout.writes);
-    granted.chain(in_place).cloned().collect()
+    granted.cloned().collect()
 }
 
 /// SHA-256 in hex of what is asked for: the skill as it is defined, its inputs, the branch, what it may write. Nothing of it differs from one

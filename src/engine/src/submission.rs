@@ -165,7 +165,6 @@ impl Submitting<'_> {
         let cwd = self.cwd()?;
         // A run that another one started works where that one does.
         let parent_tree = around.parent.and_then(|(_, spec)| spec.tree.as_ref());
-        let parent_tree = parent_tree.filter(|tree| tree.in_place.is_none());
         let is_child = around.parent.is_some();
         let repository = if skill.mutating && !is_child || parent_tree.is_some() {
             Some(self.repository(&cwd)?)

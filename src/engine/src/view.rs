@@ -165,20 +165,6 @@ impl View {
             .cloned()
     }
 
-    /// Says why a run waits in an executor; what is published next of it replaces that.
-    pub(super) fn explain(&self, run: RunId, waiting_for: Option<String>) {
-        let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(held) = runs.get_mut(&run) else {
-            return;
-        };
-        let mut shown = RunSnapshot::clone(held);
-        shown.summary.waiting_for = waiting_for;
-        let summary = shown.summary.clone();
-        *held = Arc::new(shown);
-        drop(runs);
-        self.changed(&summary);
-    }
-
     /// Tells everybody that a run is another now.
     fn changed(&self, summary: &RunSummary) {
         if self.is_watched(summary.run) {

@@ -27,8 +27,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Longest note about a holder that is read.
 const NOTE_BYTES_MAX: u64 = 4096;
 
-/// Leases of engines: never removed, and they say nothing by being there.
-pub(super) const LEASES: [&str; 2] = ["workerctl.lock", "workerctl-in-place.lock"];
+/// The lease of engines: never removed, and it says nothing by being there.
+const LEASE: &str = "workerctl.lock";
+
+/// The same, and what earlier versions locked while a run worked in the checkout itself.
+pub(super) const LEASES: [&str; 2] = [LEASE, "workerctl-in-place.lock"];
 
 const MARKER: &str = "workerctl";
 const PID_NS: &str = " pid_ns=";
@@ -148,14 +151,9 @@ impl RepositoryLease {
         Self::of(common_dir, common_dir, owner)
     }
 
-    /// The exclusive right to work in one checkout itself: a lock of its own in the checkout's git directory.
-    pub fn of_checkout(facts: &Facts, owner: &str) -> Result<Self, GitError> {
-        Self::lock(facts.git_dir.join(LEASES[1]), owner)
-    }
-
     /// The same for a repository of which only its directories are known.
     pub(super) fn of(git_dir: &Path, common_dir: &Path, owner: &str) -> Result<Self, GitError> {
-        let held = Self::lock(common_dir.join(LEASES[0]), owner)?;
+        let held = Self::lock(common_dir.join(LEASE), owner)?;
         // Whoever wrote one held the lease, which keeps engines of every pid namespace apart.
         let alive = |pid| start_ticks(pid).is_some();
         sweep_temporaries(common_dir, alive)?;

@@ -1,6 +1,5 @@
 //! Commits made from trees that exist, and what else landing needs to know of a repository.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -125,27 +124,6 @@ pub fn remotes(cwd: &Path) -> Result<Vec<String>, GitError> {
 /// The reference cannot be written.
 pub fn keep_base(cwd: &Path, run: &RunId, commit: &Oid) -> Result<(), GitError> {
     again(|| Handle::open(cwd)?.keep_base(run, commit))
-}
-
-/// The commits that the log of a checkout's `HEAD` has under an action (`GIT_REFLOG_ACTION`).
-///
-/// # Errors
-/// The log cannot be read.
-pub fn commits_logged_as(workdir: &Path, action: &str) -> Result<HashSet<Oid>, GitError> {
-    let handle = Handle::open(workdir)?;
-    let log = handle
-        .repo
-        .reflog("HEAD")
-        .map_err(git("read the log of HEAD"))?;
-    let is_so = |message: &str| {
-        message
-            .strip_prefix(action)
-            .is_some_and(|m| m.starts_with([':', ' ']))
-    };
-    let found = log
-        .iter()
-        .filter(|entry| entry.message().ok().flatten().is_some_and(is_so));
-    Ok(found.map(|entry| entry.id_new().into()).collect())
 }
 
 /// Ignored entries at the top of what the checkout holds, directories with a `/`.

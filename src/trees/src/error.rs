@@ -78,16 +78,6 @@ pub enum TreeError {
         /// `directory` or `file`.
         wanted: &'static str,
     },
-    /// A run cannot work in the checkout as it is.
-    #[error("{message}")]
-    Checkout {
-        /// A stable code.
-        code: &'static str,
-        /// What is wrong, with its place.
-        message: String,
-        /// What can be done about it.
-        hint: String,
-    },
     /// Stopped by whoever observes the steps.
     #[error("stopped before: {0}")]
     Stopped(&'static str),
@@ -106,7 +96,6 @@ impl TreeError {
             Self::Overlay { .. } => "overlay",
             Self::BasePath { .. } => "base_path",
             Self::Foreign { .. } => "state_directory",
-            Self::Checkout { code, .. } => code,
             Self::Stopped(_) => "stopped",
         }
     }
@@ -132,7 +121,6 @@ impl TreeError {
             }
             Self::BasePath { .. } => "rename it in a commit of the branch".into(),
             Self::Foreign { path, .. } => format!("remove `{}`", path.display()),
-            Self::Checkout { hint, .. } => hint.clone(),
             Self::Stopped(_) => return None,
         })
     }

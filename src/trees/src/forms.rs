@@ -77,11 +77,6 @@ impl Rules {
         })
     }
 
-    /// The handle of which they are read.
-    pub(crate) fn repo(&self) -> &Repository {
-        &self.repo
-    }
-
     /// Looks only for what the attribute files of the base and the machine mention.
     pub(crate) fn limit_to(&mut self, known: &[RecordedPath]) -> Result<[u8; 20], TreeError> {
         let mut sum = Sha1::new();

@@ -27,7 +27,6 @@
 
 mod error;
 mod forms;
-mod in_place;
 mod index;
 mod keep;
 mod known;
@@ -47,10 +46,9 @@ mod small;
 mod tree;
 
 pub use error::TreeError;
-pub use in_place::{InPlace, InPlaceBase};
 pub use model::{
-    Base, CheckoutState, HeadState, IgnoredSeen, Overlay, Owner, PathChange, PutBack,
-    ResultProblem, RunResult, Start, SweepLimits, TreeEntry, TreeInfo,
+    Base, HeadState, IgnoredSeen, Overlay, Owner, PathChange, ResultProblem, RunResult, Start,
+    SweepLimits, TreeEntry, TreeInfo,
 };
 pub use overlay::measure;
 pub use pool::Trees;

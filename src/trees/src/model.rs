@@ -70,23 +70,6 @@ pub struct Start {
     /// Whether filtered paths hold stored bytes.
     #[serde(default)]
     pub allow_filtered: bool,
-    /// What else was there, for a run that works in the checkout itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkout: Option<CheckoutState>,
-}
-
-/// What lay in a checkout where a run may write, beside tracked files.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckoutState {
-    /// Directories without a tracked file: they are not removed when they are empty again.
-    #[serde(default)]
-    pub directories: Vec<RepoPath>,
-    /// Tracked files that a sparse checkout leaves out.
-    #[serde(default)]
-    pub absent: Vec<RepoPath>,
-    /// Repositories inside.
-    #[serde(default)]
-    pub nested: Vec<RepoPath>,
 }
 
 /// What a run left.
@@ -154,17 +137,6 @@ pub struct PathChange {
     pub bytes: u64,
 }
 
-/// What became of the changes of a run that worked in the checkout and did not succeed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PutBack {
-    /// How many paths were put back.
-    pub put_back: u64,
-    /// Paths that hold something else than what the run left; they stay.
-    pub edited_since: Vec<RepoPath>,
-    /// Paths that could not be put back, each with the reason.
-    pub failed: Vec<(RepoPath, String)>,
-}
-
 /// Ignored entries that a run made and that are dropped with the tree; a directory counts once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoredSeen {
@@ -178,8 +150,7 @@ pub struct IgnoredSeen {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultProblem {
     /// A stable code: `overlay_changed`, `nested_repository`, `submodule`, `path_name`, `filtered`,
-    /// `unreadable`, `unmerged`, `operation`, `case_collision`, `repository_damaged`,
-    /// `in_the_way`, `not_a_file`.
+    /// `unreadable`, `unmerged`, `operation`, `case_collision`, `repository_damaged`.
     pub code: String,
     /// What is wrong, with its place.
     pub message: String,

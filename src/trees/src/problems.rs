@@ -72,24 +72,6 @@ pub(crate) fn unreadable(path: &[u8]) -> ResultProblem {
     )
 }
 
-pub(crate) fn in_the_way(path: &[u8], by: &[u8]) -> ResultProblem {
-    let (path, by) = (escape(path), escape(by));
-    problem(
-        "in_the_way",
-        format!("`{by}` is in the way of `{path}`: it is no directory of this repository"),
-        format!("let the run leave the directory `{by}` in its place"),
-    )
-}
-
-pub(crate) fn not_a_file(path: &[u8]) -> ResultProblem {
-    let path = escape(path);
-    problem(
-        "not_a_file",
-        format!("`{path}` is no file and no link any more"),
-        format!("let the run leave a file at `{path}`, or nothing"),
-    )
-}
-
 pub(crate) fn unmerged() -> ResultProblem {
     problem(
         "unmerged",

@@ -7,10 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{Repository, RepositoryOpenFlags};
 use rustix::fs::FileType;
 
-use crate::error::{TreeError, git, io_at};
+use crate::error::{TreeError, io_at};
 use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
@@ -143,23 +142,6 @@ impl Settings {
         }
         put(&dir.join("index"), index)
     }
-}
-
-/// Makes a repository that holds nothing and sees the objects of another.
-pub(crate) fn build_borrowing(dir: &Path, objects: &Path) -> Result<(), TreeError> {
-    make_skeleton(dir)?;
-    put(&dir.join("HEAD"), b"ref: refs/heads/none\n")?;
-    let config = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n";
-    put(&dir.join("config"), config)?;
-    let line = [objects.as_os_str().as_bytes(), b"\n"].concat();
-    put(&dir.join("objects/info/alternates"), &line)
-}
-
-/// Opens exactly this one.
-pub(crate) fn open(place: &Path) -> Result<Repository, TreeError> {
-    let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
-    Repository::open_ext(place, flags, std::iter::empty::<&OsStr>())
-        .map_err(git("open the run's repository"))
 }
 
 fn make_skeleton(dir: &Path) -> Result<(), TreeError> {

@@ -148,7 +148,6 @@ impl Tree {
             overlaid,
             keep: base.keep.to_vec(),
             allow_filtered: base.allow_filtered,
-            checkout: None,
         })
     }
 

@@ -88,11 +88,6 @@ impl BuiltIn {
         }
     }
 
-    /// Whether it changes files by itself; what a command of `bash` does is not known.
-    pub fn writes(self) -> bool {
-        matches!(self, Self::WriteFile | Self::EditFile)
-    }
-
     /// What a model is told about it.
     pub fn spec(self) -> ToolSpec {
         ToolSpec {

@@ -29,9 +29,6 @@ pub(super) const SANDBOXES: Form = AnyOf(&[String, Flag, Map(&SANDBOX)]);
 /// `branch`: a name, or a map.
 pub(super) const BRANCHES: Form = AnyOf(&[String, Number, Map(&BRANCH)]);
 
-/// `isolation` of a worker or a skill.
-pub(super) const ISOLATION: Form = AnyOf(&[Words(&["worktree", "in_place", "in-place", "none", "off"]), Form::False]);
-
 /// `local`: a path, or a list of them.
 pub(super) const LOCALS: Form = AnyOf(&[ONE_LOCAL, List(&ONE_LOCAL)]);
 const ONE_LOCAL: Form = AnyOf(&[String, Map(&LOCAL)]);

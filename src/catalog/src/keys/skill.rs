@@ -3,7 +3,7 @@
 use super::DefaultValue::{Told, Value, Whole as Number};
 use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
-    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
+    ANYTHING, BRANCHES, INSTRUCTIONS, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::worker::PLACEMENT;
 use crate::bounds::ITERATIONS_MAX;
@@ -51,10 +51,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("agent", AnyOf(&[Map(&super::AGENT), String]), "the agent program that executes its instructions; each key counts before the worker's, unless that names another program. Text is kept as data").see("agent programs", "agents.md#agent-programs").default(WORKERS).and_kept(),
     key("model", Text, "alias of the model that executes its instructions; `preferred_model` counts before").and_kept(),
     key("sandbox", SANDBOXES, "what its commands may touch, enforced by the kernel: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(WORKERS).and_kept(),
-    key("isolation", ISOLATION, "where its runs work: `worktree`, a tree of their own; or `in_place`, the checkout, where its declared outputs and what `writes` names are their own")
-        .see("where a run works", PLACEMENT).default(Told("the worker's, else `worktree` where it is mutating")),
     key("branch", BRANCHES, "the branch that its results land on: its short name, or `{name, create}`").see("where a result lands", PLACEMENT).default(WORKERS),
-    key("writes", TEXTS, "with `isolation: in_place`, paths and patterns of what it writes besides its declared outputs").see("where a run works", PLACEMENT),
     key("keep", TEXTS, "ignored directories and files, such as `node_modules/`, that stay in its tree from run to run").see("where a run works", PLACEMENT).default(WORKERS),
     key("local", LOCALS, "paths of the checkout that its tree is given, such as `.env`").see("where a run works", PLACEMENT).default(WORKERS),
     key("parallel", Flag, "whether its runs may go beside other mutating runs of the repository").see("where a run works", PLACEMENT).default(Value("false")),
@@ -85,7 +82,8 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("toolsets", TEXTS, "names of tool sets of workerctl.yaml, which a model may call too. One that is not configured is a warning").see("tool sets", "configuration.md#tool-sets").and_kept(),
     key("files", ANYTHING, "files beside a `SKILL.md` of its own that a model may load: maps with `path` and `description`").see("other skills", "skills.md#how-they-are-written").default(Told("all")).and_kept(),
     kept("context"),
-]);
+])
+.removed(&["isolation", "writes"]);
 
 /// The `interface` map.
 pub(crate) static INTERFACE: Table = table("Interface", "What goes into a skill and what comes out.", &[

@@ -18,8 +18,6 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("expression", "cron"),
     ("secrets", "env"),
     ("environment", "env"),
-    ("worktree", "isolation"),
-    ("use_worktree", "isolation"),
     ("api_key", "key"),
     ("endpoint", "base_url"),
     ("max_tokens", "max_output_tokens"),
@@ -42,7 +40,8 @@ pub(crate) fn report_unknown_beside(
 ) {
     let known = table.names();
     for (key, value) in map.entries() {
-        if known.contains(&key) || told.contains(&key) || key.starts_with("x-") {
+        let is_removed = table.removed.contains(&key);
+        if known.contains(&key) || told.contains(&key) || is_removed || key.starts_with("x-") {
             continue;
         }
         let mut restricting = table.keys.iter().filter(|known| known.restricts);

@@ -3,7 +3,7 @@
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
-    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
+    ANYTHING, BRANCHES, INSTRUCTIONS, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::{APPROVAL, BUDGET, COMMIT, Form, HOOKS, LIMITS, NOTIFY, RETRY, SKILL, Table, kept, key, table};
 use crate::bounds::ATTEMPTS_MAX;
@@ -46,7 +46,6 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
         .see("budgets", "configuration.md#budgets").default(CONFIGURED).and_kept(),
     key("agent", AnyOf(&[Map(&super::AGENT), String]), "the agent program that executes instructions of its skills; text is kept as data").see("agent programs", "agents.md#agent-programs").default(Told("`cli.binary`, else the configuration's")).and_kept(),
     key("sandbox", SANDBOXES, "what commands may touch, enforced by the kernel: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(CONFIGURED).and_kept(),
-    key("isolation", ISOLATION, "where its skills work that do not say it: `worktree`, a tree of their own, or `in_place`, the checkout").see("where a run works", PLACEMENT),
     key("approval", Map(&APPROVAL), "how a person is asked where `approval_required` says that one must approve: `{before, expires}`").see("approval", "definitions.md#approval").default(CONFIGURED).and_kept(),
     key("branch", BRANCHES, "the branch that results of its skills land on: its short name, or `{name, create}`").see("where a result lands", PLACEMENT).default(CONFIGURED),
     key("keep", TEXTS, "ignored directories and files, such as `node_modules/`, that stay in a tree from run to run").see("where a run works", PLACEMENT),
@@ -66,7 +65,8 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     kept("capabilities"),
     kept("adapters"),
     kept("metadata"),
-]);
+])
+.removed(&["isolation"]);
 
 pub(super) const PLACEMENT: &str = "definitions.md#where-a-run-works-and-where-its-result-lands";
 
@@ -99,11 +99,11 @@ pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run
     key("retry", Map(&RETRY), "the same as `retry` of the worker, which wins").see("retries", "definitions.md#retries"),
     key("model", Text, "alias of the model for its skills that name none").see("models", "configuration.md#models").default(Value("default")),
     key("sandbox", SANDBOXES, "the same as `sandbox` of the worker, which wins").see("sandbox", "definitions.md#sandbox"),
-    key("isolation", ISOLATION, "the same as `isolation` of the worker, which wins").see("where a run works", PLACEMENT),
     kept("spawn_method"),
     kept("codex_model"),
     kept("codex_flags"),
-]);
+])
+.removed(&["isolation"]);
 
 /// The `state_machine` map.
 pub(crate) static STATE_MACHINE: Table = table("StateMachine", "Settings of HQ's state machine; it cannot be switched off.", &[

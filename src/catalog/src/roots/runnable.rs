@@ -69,7 +69,6 @@ impl RootSkill {
             hooks: config.post_tools_hooks.clone(),
             post_commit: config.post_commit_hooks.clone(),
             commit_message: None,
-            isolation: None,
             sandbox: Some(config.sandbox.clone()).filter(|walls| walls.level != Level::Off),
             approval: keys
                 .approval_required
@@ -82,7 +81,6 @@ impl RootSkill {
                 ..DeclaredAgent::default()
             },
             branch: config.branch.clone().filter(|_| mutating),
-            writes: Vec::new(),
             keep: Vec::new(),
             local: Vec::new(),
             parallel: false,

@@ -118,8 +118,7 @@ fn what_loads_is_accepted() {
         "worker: {id: w}\nschedule: {after: {skill: a/b, on: always}, overlap: buffer_one, inputs: {n: 1}}\n",
         "worker: {id: w}\nskills: [{id: a, run: x, cron: {schedule: \"@daily\", enabled: true, max_concurrent: 1}}]\n",
         "worker: {id: w}\nbranch: reports\nkeep: target\nlocal: [.env, {path: node_modules/, link: true}]\npush: true\n",
-        "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: worktree, branch: {name: r, create: true}, parallel: true, push: o, filtered: stored}]\n",
-        "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: in-place, writes: [data/, '*.md']}]\n",
+        "worker: {id: w}\nskills: [{id: a, mutating: true, branch: {name: r, create: true}, parallel: true, push: o, filtered: stored}]\n",
         "worker: {id: w}\nbudget: {tokens: 500_000, money: 2.50, per_day: {money: 10, runs: 50}}\nskills: [{id: a, preferred_model: fast, max_iterations: 3, budget: {turns: 20}, toolsets: [files]}]\n",
         "worker: {id: w}\nhooks: {post_tools: x}\nretry: {max_attempts: 2, backoff: 3s, on: execution}\n",
     ] {
@@ -152,7 +151,6 @@ fn what_is_rejected_is_refused() {
         "worker: {id: w}\nbranch: {create: true}\n",
         "worker: {id: w}\nlocal: [{link: true}]\n",
         "worker: {id: w}\nskills: [{id: a, filtered: true}]\n",
-        "worker: {id: w}\nisolation: auto\n",
         "worker: {id: w}\nbudget: {turns: 0}\n",
         "worker: {id: w}\nskills: [{id: a, max_iterations: 0}]\n",
     ] {

@@ -9,7 +9,7 @@ use crate::input_schema;
 use crate::interface::{self, Interface};
 use crate::limits;
 use crate::model::definition::{Input, RunText, Shell, Unavailable, WakeText};
-use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
+use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{Approving, OnCrash, RateLimitWait, Retry};
 use crate::model::{Place, ResourceLimits};
 use crate::rate_limit::{self, OnRateLimit};
@@ -101,14 +101,8 @@ impl<'a> Builder<'a, '_> {
         settings::wake(view, &mut self.texts, report)
     }
 
-    /// The walls of its commands, `None` where it is to have none. In the checkout itself what a run may write lies
-    /// beside what it never may.
-    pub(super) fn sandbox(
-        &mut self,
-        in_place: bool,
-        may_control: bool,
-        report: &mut Report,
-    ) -> Option<Sandbox> {
+    /// The walls of its commands, `None` where it is to have none.
+    pub(super) fn sandbox(&mut self, may_control: bool, report: &mut Report) -> Option<Sandbox> {
         let of_workspace = &self.worker.config.sandbox;
         let outer = self.worker.sandbox.as_ref();
         let around = outer.map_or(of_workspace.clone(), |outer| outer.clone().sandbox());
@@ -122,31 +116,10 @@ impl<'a> Builder<'a, '_> {
                 own.map(|own| own.within(&around, report))
             }
         };
-        let place = asked.as_ref().map(sandbox::DeclaredSandbox::place);
         let mut walls = asked.map_or(around, sandbox::DeclaredSandbox::sandbox);
         // The engine listens on one.
         walls.unix_sockets |= may_control;
-        if !in_place {
-            return Some(walls).filter(|walls| walls.level != Level::Off);
-        }
-        let reason = "`isolation: in_place` and `sandbox` do not go together";
-        // Nothing would hold a restriction, and nobody who wrote one wants it dropped.
-        let restricts = walls.network != NetworkChoice::Any || walls.reads.is_some();
-        if walls.level >= Level::Required || restricts && walls.level != Level::Off {
-            self.unavailable.push(Unavailable {
-                code: "sandbox".to_owned(),
-                reason: reason.to_owned(),
-            });
-        }
-        if let Some(place) = place.filter(|_| walls.level != Level::Off) {
-            report.warning(
-                "sandbox-in-place",
-                place,
-                format!("{reason}: its commands have no walls"),
-                "let it work in a tree of its own, `isolation: worktree`",
-            );
-        }
-        None
+        Some(walls).filter(|walls| walls.level != Level::Off)
     }
 
     /// Where no model of ours executes instructions, whoever is given them does what they say: nobody could be asked
@@ -185,7 +158,7 @@ impl<'a> Builder<'a, '_> {
                 "approval-before-execution",
                 view.key_place(),
                 "nothing of its runs lands, so a person is asked before the command".to_owned(),
-                "write `before: execution`; only a mutating skill with a tree of its own has a result that lands",
+                "write `before: execution`; only a mutating skill has a result that lands",
             );
         }
         let asked = own.map(|(own, _)| own).unwrap_or_default();

@@ -1,9 +1,8 @@
 //! Where runs work and where their result lands, as definitions say it.
 
 use super::super::config;
-use super::{NOTE, WARNING, Workspace, show};
-use crate::model::isolation::{BranchChoice, Isolation, LocalEntry, TreeLimits};
-use crate::model::spec::Gate;
+use super::{NOTE, Workspace, show};
+use crate::model::isolation::{BranchChoice, LocalEntry, TreeLimits};
 use crate::model::{Problem, Skill};
 
 /// A worker with the keys `worker` and one skill with the keys `skill`, which begin in column 5 of the last line.
@@ -38,12 +37,11 @@ fn branch(name: &str, create: bool) -> BranchChoice {
 }
 
 #[test]
-fn a_skill_says_where_it_works_and_where_its_result_lands() {
+fn a_skill_says_what_its_tree_is_given_and_where_its_result_lands() {
     let found = skill(
         "",
-        "mutating: true\n    isolation: worktree\n    branch: {name: refs/heads/bot/reports, create: true}\n    keep: [node_modules/, ./.venv, a//b]\n    local: [.env, {path: settings/, link: true}, {path: x, link: false}]\n    parallel: true\n    push: true\n    filtered: stored",
+        "mutating: true\n    branch: {name: refs/heads/bot/reports, create: true}\n    keep: [node_modules/, ./.venv, a//b]\n    local: [.env, {path: settings/, link: true}, {path: x, link: false}]\n    parallel: true\n    push: true\n    filtered: stored",
     );
-    assert_eq!(found.isolation, Some(Isolation::Worktree));
     assert_eq!(found.branch, Some(branch("bot/reports", true)));
     assert_eq!(found.keep, ["node_modules", ".venv", "a/b"]);
     let local = [(".env", false), ("settings", true), ("x", false)];
@@ -57,28 +55,16 @@ fn a_skill_says_where_it_works_and_where_its_result_lands() {
     // What is evaluated is not kept as data besides.
     assert!(found.kept.is_empty(), "{:?}", found.kept);
 
-    let found = skill(
-        "",
-        "mutating: true\n    isolation: in_place\n    writes: [./data/, 'notes/*.md', 'workspace/reports/**']",
-    );
-    assert_eq!(found.isolation, Some(Isolation::InPlace));
-    assert_eq!(found.writes, ["data", "notes/*.md", "workspace/reports/**"]);
-    let found = skill(
-        "",
-        "branch: 2026\n    mutating: true\n    isolation: worktree",
-    );
+    let found = skill("", "branch: 2026\n    mutating: true");
     assert_eq!(found.branch, Some(branch("2026", false)));
 
     let found = skill("", "mutating: true");
     assert!(!found.parallel && !found.filtered_stored);
-    assert_eq!(
-        (found.isolation, &found.branch, &found.push),
-        (None, &None, &None)
-    );
+    assert_eq!((&found.branch, &found.push), (&None, &None));
     // What an older version stored of a skill says none of it.
     let mut stored = serde_json::to_value(&found).expect("json");
     let map = stored.as_object_mut().expect("a map");
-    let new = "isolation branch writes keep local parallel push filtered_stored";
+    let new = "branch keep local parallel push filtered_stored";
     assert!(new.split(' ').all(|key| map.remove(key).is_some()));
     assert_eq!(
         serde_json::from_value::<Skill>(stored).expect("a skill"),
@@ -89,12 +75,10 @@ fn a_skill_says_where_it_works_and_where_its_result_lands() {
 /// What a worker says is for the skills that say nothing, and to which it applies.
 #[test]
 fn what_a_worker_says_is_handed_down_where_it_applies() {
-    let worker =
-        "isolation: worktree\nbranch: reports\nkeep: target/\nlocal: {path: .env}\npush: mirror";
+    let worker = "branch: reports\nkeep: target/\nlocal: {path: .env}\npush: mirror";
     let loaded = of(worker, "mutating: true").load();
     assert!(loaded.workers[0].kept.is_empty(), "{:?}", loaded.workers[0]);
     let inherits = skill(worker, "mutating: true");
-    assert_eq!(inherits.isolation, Some(Isolation::Worktree));
     assert_eq!(inherits.branch, Some(branch("reports", false)));
     assert_eq!(inherits.keep, ["target"]);
     assert_eq!(inherits.local[0].path, ".env");
@@ -109,20 +93,9 @@ fn what_a_worker_says_is_handed_down_where_it_applies() {
     // What a worker says is for those of its skills to which it applies: one that is not mutating has no tree.
     let reads = skill(worker, "mutating: false");
     assert_eq!(
-        (reads.isolation, reads.keep.len(), reads.push),
+        (reads.branch, reads.keep.len(), reads.push),
         (None, 0, None)
     );
-
-    let worker = "isolation: in_place\nbranch: reports\nkeep: target/\npush: true";
-    let reads = skill(worker, "mutating: false");
-    assert_eq!(
-        (reads.isolation, reads.branch, reads.push),
-        (None, None, None)
-    );
-    let writes = skill(worker, "mutating: true\n    writes: data");
-    assert_eq!(writes.isolation, Some(Isolation::InPlace));
-    assert_eq!(writes.branch, Some(branch("reports", false)));
-    assert!(writes.keep.is_empty(), "{:?}", writes.keep);
     // Where neither says it, the configuration does.
     let branch_and_push = |worker: &str, keys: &str| {
         let workspace = of(worker, keys);
@@ -155,31 +128,6 @@ fn what_a_worker_says_is_handed_down_where_it_applies() {
         "mirror",
     );
     said("", "mutating: false", "", "");
-    let of_execution = skill("execution: {isolation: worktree}", "mutating: true");
-    assert_eq!(of_execution.isolation, Some(Isolation::Worktree));
-}
-
-#[test]
-fn a_declared_output_is_what_a_run_in_the_checkout_owns() {
-    let outputs = |output: &str| {
-        format!(
-            "mutating: true\n    isolation: in_place\n    interface: {{outputs: [{{{output}}}]}}"
-        )
-    };
-    skill("", &outputs("type: json, destination: data/x.json"));
-    for output in ["type: console", "type: git_commit"] {
-        let catalog = of("", &outputs(output)).load();
-        problem(&catalog.problems, "in-place-owns-nothing");
-    }
-    // Where the worker says it, its place is told.
-    let catalog = of("isolation: in_place", "mutating: true").load();
-    let found = problem(&catalog.problems, "in-place-owns-nothing");
-    assert_eq!((found.place.line, found.place.column), (2, 12));
-    assert_eq!(found.skill.as_deref(), Some("a"));
-    let catalog = of("isolation: off", "mutating: true").load();
-    let found = problem(&catalog.problems, "isolation-none");
-    assert_eq!((found.place.line, found.place.column), (2, 12));
-    skill("isolation: none", "isolation: false");
 }
 
 /// Agent programs know `isolation: worktree` of what they start. Skills that belong to no worker start nothing here.
@@ -187,8 +135,8 @@ fn a_declared_output_is_what_a_run_in_the_checkout_owns() {
 fn what_agent_programs_say_of_it_is_taken_or_told() {
     let front = "---\nname: a\ndescription: d\nmutating: true\nisolation: worktree\n---\n\nDo.\n";
     let own = Workspace::of_skill("a.md", front).load();
-    let (_, skill) = own.skills().next().expect("a skill");
-    assert_eq!(skill.isolation, Some(Isolation::Worktree));
+    assert!(own.skills().next().is_some(), "{}", show(&own.problems));
+    problem(&own.problems, "isolation-not-needed");
     let path = ".claude/skills/a/SKILL.md";
     let catalog = Workspace::new(&[(path, front)]).load();
     let found = problem(&catalog.problems, "unknown-key");
@@ -231,18 +179,4 @@ fn the_configuration_names_branch_remote_and_bounds() {
     }
     let restored: crate::model::Config = serde_json::from_value(stored).expect("a configuration");
     assert_eq!(restored, defaults);
-}
-
-/// What lies in the checkout already cannot wait outside of it until somebody has looked.
-#[test]
-fn in_the_checkout_a_person_is_asked_before_the_command() {
-    let keys =
-        "mutating: true\n    isolation: in_place\n    writes: [x]\n    approval_required: true";
-    let asked = skill("", keys).approval.unwrap();
-    assert_eq!(asked.before, Gate::Execution);
-    let landing = of("", &format!("{keys}\n    approval: {{before: landing}}")).load();
-    let found = problem(&landing.problems, "approval-before-execution");
-    assert_eq!((found.severity, found.place.line), (WARNING, 11));
-    let asked = landing.workers[0].skills[0].approval.unwrap();
-    assert_eq!(asked.before, Gate::Execution);
 }

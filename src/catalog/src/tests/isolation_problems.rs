@@ -64,30 +64,27 @@ fn check_row(problems: &[Problem], row: &Row<'_>) {
 
 /// The last line of a mutating skill.
 const OF_A_MUTATING_SKILL: &str = r#"
+isolation: in_place
+    E 16 isolation-removed `isolation: in_place` was removed: every mutating run works in a worktree of its own
+    remove it; use `keep` for caches that the skill builds, `local` for files that only the checkout has, and outputs with a `destination` for results
+isolation: In-Place
+    E 16 isolation-removed `isolation: In-Place` was removed: every mutating run works in a worktree of its own
+    remove it; use `keep` for caches that the skill builds, `local` for files that only the checkout has, and outputs with a `destination` for results
 isolation: auto
-    E 16 unknown-value there is no `isolation: auto`: what a run owns must not depend on a guess
-    write `worktree`, or `in_place` with what the skill writes
-isolation: container
-    E 16 unknown-value `isolation: container` is not known
-    write `worktree` for a tree of its own, or `in_place` for the checkout; what its commands may reach is for `sandbox`
-isolation: true
-    E 16 unknown-value `isolation: true` is not known
-    write `worktree` for a tree of its own, or `in_place` for the checkout; what its commands may reach is for `sandbox`
+    E 16 unknown-value `isolation: auto` is not known: every mutating run works in a worktree of its own
+    remove it; what its commands may access is set by `sandbox`
+isolation: none
+    E 16 unknown-value `isolation: none` is not known: every mutating run works in a worktree of its own
+    remove it; what its commands may access is set by `sandbox`
 isolation: {type: worktree}
     E 16 wrong-type `isolation` must be text, not a map
     write text
-isolation: none
-    E 16 isolation-none `a` changes things: its runs need a tree of their own, or must say what they own
-    write `isolation: worktree`, or `isolation: in_place` with what the skill writes
-isolation: in_place
-    E 16 in-place-owns-nothing `a` works in the checkout and names nothing that it writes: nothing would be its own
-    declare an output with a `destination`, or add `writes: [data/]`
+isolation: worktree
+    N 16 isolation-not-needed `isolation: worktree` is not needed: every mutating run works in a worktree of its own
+    remove `isolation`
 isolation: Git-Worktree
-    N 16 isolation-spelling `isolation: Git-Worktree` is read as `worktree`
-    write `isolation: worktree`
-worktree: true
-    W 5 key-misspelled `worktree` is not a known key and has no effect
-    did you mean `isolation`?
+    N 16 isolation-not-needed `isolation: Git-Worktree` is not needed: every mutating run works in a worktree of its own
+    remove `isolation`
 branch: a..b
     E 13 branch-name `branch: a..b` is no name for git: it holds `..`
     write the short name of a branch, such as `reports`
@@ -131,8 +128,8 @@ filtered: smudged
     E 15 unknown-value `filtered: smudged` is not known
     write `filtered: stored` where the skill can work on files as git stores them
 writes: [data/]
-    E 5 writes-elsewhere `writes` is for mutating skills with `isolation: in_place`: it would restrict nothing here
-    write `isolation: in_place`, or remove `writes`
+    E 5 writes-removed `writes` was removed: all that a run changes in its worktree is its result
+    remove `writes`
 keep: ../x
     E 11 path-outside `keep: ../x` does not stay inside the workspace
     write a path relative to the workspace, without `..` and outside of `.git`
@@ -189,89 +186,23 @@ fn wrong_values_are_told_with_place_and_remedy() {
     }
 }
 
-/// The value of `writes`, of a skill that works in the checkout.
-const WRITES: &str = "
-'**'
-    E 13 path-reserved `writes: **` covers `.git`, which is never a run's own
-    name directories or files beside it
-'*'
-    E 13 path-reserved `writes: *` covers `.git`, which is never a run's own
-    name directories or files beside it
-.
-    E 13 path-reserved `writes: .` covers `.git`, which is never a run's own
-    name directories or files beside it
-'**/*'
-    E 13 path-reserved `writes: **/*` covers `.git`, which is never a run's own
-    name directories or files beside it
-'.work?r[a-c]tl/x'
-    E 13 path-reserved `writes: .work?r[a-c]tl/x` covers `.workerctl`, which is never a run's own
-    name directories or files beside it
-'workspace/*'
-    E 13 path-reserved `writes: workspace/*` covers `workspace/threads`, which is never a run's own
-    name directories or files beside it
-workspace/metrics/x.jsonl
-    E 13 path-reserved `writes: workspace/metrics/x.jsonl` covers `workspace/metrics`, which is never a run's own
-    name directories or files beside it
-['**/threads/**']
-    E 14 path-reserved `writes: **/threads/**` covers `workspace/threads`, which is never a run's own
-    name directories or files beside it
-a/.GIT/config
-    E 13 path-outside `writes: a/.GIT/config` does not stay inside the workspace
-    write a path relative to the workspace, without `..` and outside of `.git`
-a/../b
-    E 13 path-outside `writes: a/../b` does not stay inside the workspace
-    write a path relative to the workspace, without `..` and outside of `.git`
-'!data'
-    E 13 path-pattern `writes: !data` is no pattern of paths
-    write a path, or a pattern such as `data/*.json`; no placeholder is filled in, and nothing can be left out
-['d-{date}']
-    E 14 path-pattern `writes: d-{date}` is no pattern of paths
-    write a path, or a pattern such as `data/*.json`; no placeholder is filled in, and nothing can be left out
-[]
-    E 16 in-place-owns-nothing `a` works in the checkout and names nothing that it writes: nothing would be its own
-    declare an output with a `destination`, or add `writes: [data/]`
-";
-
 #[test]
-fn what_runs_in_the_checkout_may_write_stays_beside_the_engines_own() {
-    for row in rows(WRITES) {
-        let keys = format!(
-            "mutating: true\n    isolation: in_place\n    writes: {}",
-            row.written
-        );
-        let catalog = of("", &keys).load();
-        check_row(&catalog.problems, &row);
-        assert!(ids(&catalog).is_empty(), "{}", row.written);
-    }
-    for fine in [
-        "'*.md'",
-        "'**/*.md'",
-        "'docs/**'",
-        "'workspace/r*/**'",
-        "data",
-        ".github",
-    ] {
-        skill(
-            "",
-            &format!("mutating: true\n    isolation: in_place\n    writes: {fine}"),
-        );
+fn what_a_tree_is_given_stays_beside_the_engines_own() {
+    for fine in [".github", "workspace/reports", "threads"] {
+        skill("", &format!("mutating: true\n    keep: {fine}"));
     }
     let too_many = vec!["a"; 1_001].join(", ");
-    let keys = format!("mutating: true\n    isolation: in_place\n    writes: [{too_many}]");
-    let catalog = of("", &keys).load();
+    let catalog = of("", &format!("mutating: true\n    keep: [{too_many}]")).load();
     let found = problem(&catalog.problems, "too-many");
-    assert_eq!(found.message, "`writes` has more than 1000 entries");
+    assert_eq!(found.message, "`keep` has more than 1000 entries");
     // Folders that the configuration names are the engine's in the same way.
-    let workspace = of(
-        "",
-        "mutating: true\n    isolation: in_place\n    writes: logs",
-    );
+    let workspace = of("", "mutating: true\n    keep: logs");
     workspace.write("workerctl.yaml", b"threads: {directory: logs/threads}\n");
     let catalog = workspace.load();
     let found = problem(&catalog.problems, "path-reserved");
     assert_eq!(
         found.message,
-        "`writes: logs` covers `logs/threads`, which is never a run's own"
+        "`keep: logs` covers `logs/threads`, which is never a run's own"
     );
 }
 
@@ -298,18 +229,6 @@ local: x
 filtered: stored
     W 5 placement-unused `filtered` has no effect on runs that have no tree of their own
     write `mutating: true`, or remove `filtered`
-isolation: in_place
-    W 16 placement-unused `isolation: in_place` has no effect on a skill that is not mutating
-    write `mutating: true`, or remove `isolation`
-mutating: true; isolation: in_place; writes: x; parallel: true
-    W 5 placement-unused `parallel` has no effect with `isolation: in_place`: one run at a time works in a checkout
-    write `isolation: worktree`, or remove `parallel`
-mutating: true; isolation: in_place; writes: x; keep: y
-    W 5 placement-unused `keep` has no effect on runs that have no tree of their own
-    write `isolation: worktree`, or remove `keep`
-writes: x
-    E 5 writes-elsewhere `writes` is for mutating skills with `isolation: in_place`: it would restrict nothing here
-    write `isolation: in_place`, or remove `writes`
 ";
 
 #[test]
@@ -334,9 +253,12 @@ fn a_key_that_can_have_no_effect_is_told() {
 
 /// A line of a worker.
 const OF_A_WORKER: &str = "
-isolation: auto
-    E 12 unknown-value there is no `isolation: auto`: what a run owns must not depend on a guess
-    write `worktree`, or `in_place` with what the skill writes
+isolation: in_place
+    E 12 isolation-removed `isolation: in_place` was removed: every mutating run works in a worktree of its own
+    remove it; use `keep` for caches that the skill builds, `local` for files that only the checkout has, and outputs with a `destination` for results
+execution: {isolation: in-place}
+    E 24 isolation-removed `isolation: in-place` was removed: every mutating run works in a worktree of its own
+    remove it; use `keep` for caches that the skill builds, `local` for files that only the checkout has, and outputs with a `destination` for results
 branch: refs/heads/
     E 9 branch-name `branch: refs/heads/` is no name for git: a part of it is empty
     write the short name of a branch, such as `reports`

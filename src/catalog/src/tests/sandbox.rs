@@ -110,26 +110,3 @@ fn what_is_never_granted_and_what_contradicts_is_refused() {
         assert!(catalog.skills().next().is_none(), "{line}");
     }
 }
-
-#[test]
-fn in_the_checkout_there_are_no_walls_and_that_is_told() {
-    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: auto}\n  - {id: b, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: required}\n  - {id: c, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: {network: none}}\n  - {id: d, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: {reads: [/usr]}}\n";
-    let catalog = check_worker(yaml, ("sandbox-in-place", WARNING, 3, 99, "worktree"));
-    let skills = &catalog.workers[0].skills;
-    assert!(skills[0].unavailable.is_empty() && skills[0].sandbox.is_none());
-    for restricted in &skills[1..] {
-        assert_eq!(restricted.unavailable[0].code, "sandbox");
-    }
-}
-
-#[test]
-fn what_the_workspace_restricts_is_not_dropped_in_the_checkout() {
-    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, mutating: true, isolation: in_place, writes: [x]}\n";
-    for (config, runs) in [("auto", true), ("{network: none}", false), ("off", true)] {
-        let workspace = Workspace::of_worker(yaml);
-        workspace.write("workerctl.yaml", format!("sandbox: {config}\n").as_bytes());
-        let catalog = load(workspace.path(), Options::default());
-        let skill = &catalog.workers[0].skills[0];
-        assert_eq!(skill.unavailable.is_empty(), runs, "{config}");
-    }
-}

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::DeclaredAgent;
 pub use super::hook::HookText;
 use super::ids::SkillRef;
-use super::isolation::{BranchChoice, Isolation, LocalEntry};
+use super::isolation::{BranchChoice, LocalEntry};
 use super::limits::ResourceLimits;
 use super::notice::Notify;
 use super::problem::Place;
@@ -285,9 +285,6 @@ pub struct Skill {
     pub post_commit: Vec<HookText>,
     /// Template of the commit message, where the definition has one.
     pub commit_message: Option<String>,
-    /// Where its runs work, where the definition says; else a mutating one works in a tree of its own.
-    #[serde(default)]
-    pub isolation: Option<Isolation>,
     /// What its commands may touch, where walls are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
@@ -300,9 +297,6 @@ pub struct Skill {
     /// The branch that its results land on, where the skill, its worker or the configuration says.
     #[serde(default)]
     pub branch: Option<BranchChoice>,
-    /// Patterns of what runs in the checkout may write besides declared outputs.
-    #[serde(default)]
-    pub writes: Vec<String>,
     /// Ignored paths that stay in a tree from run to run.
     #[serde(default)]
     pub keep: Vec<String>,

@@ -248,9 +248,9 @@ pub const CHANGES_SHOWN_MAX: usize = 1_000;
 /// What restoring did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RestoreReport {
-    /// How many paths were put back.
+    /// How many paths of the checkout an earlier version put back.
     pub put_back: u64,
-    /// Paths left alone because they were edited since.
+    /// Paths of the checkout that an earlier version left alone because they were edited since.
     pub edited_since: Vec<String>,
     /// Paths that could not be put back, with the reason.
     pub failed: Vec<String>,

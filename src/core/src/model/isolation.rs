@@ -1,16 +1,6 @@
-//! Where a run works and where its result lands.
+//! What a run tree is given and where the result of a run lands.
 
 use serde::{Deserialize, Serialize};
-
-/// Where a run works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// In a tree of its own: every difference from its base is the run's.
-    Worktree,
-    /// In the checkout: its declared outputs and what `writes` names are the run's.
-    InPlace,
-}
 
 /// The branch that a result lands on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub use config::Config;
 pub use definition::{Skill, Worker};
 pub use diagnostic::{Diagnostic, Kind};
 pub use ids::{RunId, SkillRef, ThreadId};
-pub use isolation::{BranchChoice, Isolation, LocalEntry, TreeLimits};
+pub use isolation::{BranchChoice, LocalEntry, TreeLimits};
 pub use limits::{Resource, ResourceLimits};
 pub use mcp_settings::{
     MCP_TOOLS, MCP_TOOLS_NOT_SMALL, MCP_TYPED_MAX, McpHttp, McpMutating, McpSettings,

@@ -7,7 +7,7 @@ mod wake;
 
 pub use parent::Parent;
 pub use rate_limit::RateLimitWait;
-pub use tree::{InPlaceSpec, LaidOver, TreeSpec};
+pub use tree::{LaidOver, TreeSpec};
 pub use wake::WakeSpec;
 
 use std::collections::BTreeMap;

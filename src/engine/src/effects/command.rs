@@ -11,7 +11,6 @@ use super::Performer;
 use super::log::RunLog;
 use super::notes::Note;
 use super::place::Place;
-use super::place::{reflog_action, works_in_place};
 use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
@@ -189,9 +188,6 @@ fn variables(
         given.extend(found_to_do(work));
     }
     given.append(&mut invocation.more);
-    if invocation.sees_run && works_in_place(work) {
-        given.push(("GIT_REFLOG_ACTION".to_owned(), reflog_action(work)));
-    }
     let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
     given.into_iter().map(filled).collect()
 }

@@ -52,9 +52,6 @@ impl Performer {
             return Ok(None);
         };
         let spec = tree_spec(work)?;
-        if spec.in_place.is_some() {
-            self.settle_in_place(work, &kept)?;
-        }
         Ok(Some(Event::CommitPrepared {
             oid: commit.as_str().to_owned(),
             parent: kept.base.from.map(|from| from.as_str().to_owned()),

@@ -16,10 +16,6 @@ use crate::process::Stdin;
 
 impl Performer {
     pub(super) fn execute(&self, work: &Work, attempt: u32) -> Event {
-        if let Err(failure) = self.enter_checkout(work, attempt) {
-            let execution = execution(not_started(&failure.code, &failure.message));
-            return Event::ExecutionFinished { attempt, execution };
-        }
         self.watch_checkout(work);
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {

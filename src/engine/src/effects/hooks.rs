@@ -7,7 +7,6 @@ use serde_json::json;
 use super::super::work::Work;
 use super::Performer;
 use super::command::{Invocation, TAIL_BYTES_MAX};
-use super::place::works_in_place;
 use crate::machine::{Event, HookVerdict};
 use crate::model::evidence::Ended;
 use crate::model::outcome::Step;
@@ -65,9 +64,6 @@ impl Performer {
         let drift = self.drift(work, "a hook", "hook_changed_result", Step::Hook);
         match (drift, said) {
             (None, said) => said,
-            (Some(drift), _) if works_in_place(work) => HookVerdict::Blocked {
-                message: drift.message,
-            },
             (Some(drift), HookVerdict::Blocked { message }) => HookVerdict::Changed {
                 message: format!("{}; it blocked the run: {message}", drift.message),
             },

@@ -12,7 +12,7 @@ use workerctl_landing::{
 use super::super::landings::DIRECTORY;
 use super::super::work::Work;
 use super::commit::{author, recorded_time};
-use super::place::{tree_spec, works_in_place};
+use super::place::tree_spec;
 use super::turn;
 use super::{Performer, failure, git_failure, git_run, land_failure};
 use crate::git::{self, GitError, Oid, RepoPath};
@@ -279,13 +279,9 @@ fn moved(work: &Work, tip: Option<Oid>, conflicts: &[RepoPath]) -> Result<Tried,
         let message = format!("the branch `{short}` is gone; the commit is kept");
         return Err(Failure::new(Step::Land, "branch_gone", message));
     };
-    // In the checkout itself they are on the branch already.
-    let made = if works_in_place(work) {
-        0
-    } else {
-        work.kept_result()
-            .map_or(0, |kept| kept.change.commits_count)
-    };
+    let made = work
+        .kept_result()
+        .map_or(0, |kept| kept.change.commits_count);
     if conflicts.is_empty() && made == 0 {
         let tip = tip.as_str().to_owned();
         return Ok(Tried::Ended(Event::TargetMoved { tip }));

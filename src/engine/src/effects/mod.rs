@@ -28,7 +28,6 @@ mod execute;
 mod forget;
 mod held;
 mod hooks;
-mod in_place;
 mod land;
 mod log;
 mod masking;

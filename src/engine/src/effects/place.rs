@@ -84,12 +84,7 @@ impl Performer {
             work.action,
             Action::Validate | Action::RunPostCommitHook { .. }
         );
-        let has_tree = work
-            .spec
-            .tree
-            .as_ref()
-            .is_some_and(|spec| spec.in_place.is_none());
-        if !has_tree || in_checkout {
+        if work.spec.tree.is_none() || in_checkout {
             let run = work.spec.run;
             let staged = work.spec.stages_outputs();
             return Ok(Place {
@@ -114,17 +109,6 @@ impl Performer {
         };
         SandboxedDir::open(&workspace).map_err(refused)
     }
-}
-
-/// Whether a run works in the checkout itself.
-pub(super) fn works_in_place(work: &Work) -> bool {
-    let tree = work.spec.tree.as_ref();
-    tree.is_some_and(|spec| spec.in_place.is_some())
-}
-
-/// What git notes in its log of `HEAD` for commits that a run's own commands make.
-pub(super) fn reflog_action(work: &Work) -> String {
-    format!("workerctl run {}", work.spec.run)
 }
 
 /// The destination that standard output becomes.

@@ -7,7 +7,7 @@ use workerctl_trees::{HeadState, PathChange, RunResult};
 
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
-use super::place::{stdout_path, temporary_beside, tree_spec, works_in_place};
+use super::place::{stdout_path, temporary_beside, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
 use crate::catalog::worker_directories;
@@ -131,7 +131,7 @@ impl Performer {
     }
 
     /// Where the engine itself writes in the checkout.
-    pub(super) fn own_places(&self, work: &Work) -> Vec<PathBuf> {
+    fn own_places(&self, work: &Work) -> Vec<PathBuf> {
         let workspace = Path::new(&work.spec.workspace);
         vec![
             self.parts.state_dir.clone(),
@@ -185,9 +185,6 @@ impl Performer {
 
     /// What the tree holds otherwise than its base; in the repository, durably, on return.
     fn change(&self, work: &Work) -> Result<KeptResult, Failure> {
-        if tree_spec(work)?.in_place.is_some() {
-            return self.change_in_place(work);
-        }
         let base = if let Some(tip) = moved_to(work) {
             self.put_on(work, &tip)?
         } else {
@@ -196,7 +193,7 @@ impl Performer {
         };
         let tree = self.tree(work)?;
         let refused = |error| tree_failure(Step::Record, work, &error);
-        let mut change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
+        let mut change = lock(&tree).result(&base.start).map_err(refused)?;
         let source = lock(&tree).git_dir();
         let log = self.logs.of(work);
         let mut kept = keep(work, (&source, &base), &change, log.masker())?;
@@ -207,7 +204,7 @@ impl Performer {
             if change.changes.iter().any(|found| !is_own(&found.path)) {
                 change.changes.retain(|found| is_own(&found.path));
                 self.make_again(work, &base, &change)?;
-                change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
+                change = lock(&tree).result(&base.start).map_err(refused)?;
                 kept = keep(work, (&source, &base), &change, log.masker())?;
             }
         }
@@ -241,9 +238,6 @@ impl Performer {
     /// What the checkout has that a failed run may have missed, with the line that gives it to the next one.
     pub(super) fn lacking_note(&self, work: &Work) -> Option<String> {
         let spec = work.spec.tree.as_ref()?;
-        if spec.in_place.is_some() {
-            return None;
-        }
         let (workdir, workspace) = (Path::new(&spec.workdir), Path::new(&work.spec.workspace));
         let ours = self.own_places(work);
         let is_lacking = |path: &String| {
@@ -288,7 +282,6 @@ impl Performer {
         let tree = self.tree(work)?;
         let start = Self::with_base(work, spec, Some(tip), |base| {
             lock(&tree)
-                .own()?
                 .make_result(base, &kept.change.changes)
                 .map_err(|error| tree_failure(Step::Record, work, &error))
         })?;
@@ -306,7 +299,6 @@ impl Performer {
         let tree = self.tree(work)?;
         Self::with_base(work, tree_spec(work)?, base.start.base.as_ref(), |at| {
             lock(&tree)
-                .own()?
                 .make_result(at, &change.changes)
                 .map_err(|error| tree_failure(Step::Record, work, &error))
         })?;
@@ -315,7 +307,7 @@ impl Performer {
 }
 
 /// Makes the commit of the change, and imports it as one pack, under a reference, whether it lands or not.
-pub(super) fn keep(
+fn keep(
     work: &Work,
     (source, base): (&Path, &TreeBase),
     change: &RunResult,
@@ -373,29 +365,16 @@ fn is_destroyed(change: &RunResult) -> bool {
 
 fn refuse_head(work: &Work, change: &RunResult) -> Result<(), Failure> {
     if let HeadState::Moved { found } = &change.head {
-        let whose = if works_in_place(work) {
-            "while the run worked in the checkout, `HEAD` went to"
-        } else {
-            "the run left `HEAD` at"
-        };
         let run = work.spec.run.short();
         let message = format!(
-            "{whose} {found} instead of its branch, so it is not known what is to land; \
+            "the run left `HEAD` at {found} instead of its branch, so it is not known what is to land; \
              `workerctl diff {run}` shows what it left"
         );
         return Err(Failure::new(Step::Record, "head_moved", message));
     }
     if change.is_unrelated {
-        let message = if works_in_place(work) {
-            let run = work.spec.run.short();
-            format!(
-                "commits of its branch were rewritten while it worked, and with them what it may write; \
-                 `workerctl retry {run}` begins from the branch as it is now"
-            )
-        } else {
-            "the run rewrote commits that its branch had before; let it add commits instead"
-                .to_owned()
-        };
+        let message =
+            "the run rewrote commits that its branch had before; let it add commits instead";
         return Err(Failure::new(Step::Record, "history_rewritten", message));
     }
     Ok(())
@@ -458,13 +437,13 @@ fn is_reconciling(work: &Work) -> bool {
     matches!(&work.run.state, State::Recording { goal, .. } if goal.is_reconciling())
 }
 
-pub(super) fn no_base() -> Failure {
+fn no_base() -> Failure {
     let message = "what the run started from cannot be read";
     Failure::new(Step::Record, "internal", message)
 }
 
 /// Declared outputs relative to the repository.
-pub(super) fn output_paths(work: &Work) -> Result<Vec<RepoPath>, Failure> {
+fn output_paths(work: &Work) -> Result<Vec<RepoPath>, Failure> {
     let workdir = Path::new(&tree_spec(work)?.workdir);
     let workspace = Path::new(&work.spec.workspace);
     let declared = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());

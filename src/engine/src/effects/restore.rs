@@ -31,16 +31,13 @@ impl Performer {
                 then: AfterRestore::Retry { .. }
             }
         );
-        let report = self.put_back_in_place(work);
-        if !goes_on || !report.is_complete() {
+        if !goes_on {
             self.empty_tree(work);
+            let report = RestoreReport::default();
             return Event::Restored { report };
         }
         Event::Restored {
-            report: RestoreReport {
-                put_back: report.put_back,
-                ..self.begin_again(work)
-            },
+            report: self.begin_again(work),
         }
     }
 

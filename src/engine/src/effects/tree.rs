@@ -1,15 +1,15 @@
 //! The tree that a mutating run works in: taken, made equal to its base, given back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use workerctl_trees::{Base, InPlace, Overlay, Owner, RunResult, Start, Tree, TreeError, Trees};
+use workerctl_trees::{Base, Overlay, Owner, Tree, Trees};
 
 use super::super::baseline::TreeBase;
 use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::held::copy;
-use super::place::{tree_spec, works_in_place};
+use super::place::tree_spec;
 use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, Oid, RepoPath};
@@ -17,72 +17,8 @@ use crate::model::RunId;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::TreeSpec;
 
-/// Where a run works, while it has it.
-pub(super) enum Held {
-    /// A tree of its own.
-    Tree(Tree),
-    /// The checkout itself, in which no other run works.
-    Checkout {
-        /// Its declared paths.
-        place: InPlace,
-        /// For as long as the run works there.
-        _lease: git::RepositoryLease,
-    },
-}
-
-/// The same, shared by the actions of the run.
-pub(super) type HeldTree = Arc<Mutex<Held>>;
-
-impl Held {
-    /// The work tree.
-    pub(super) fn path(&self) -> &Path {
-        match self {
-            Held::Tree(tree) => tree.path(),
-            Held::Checkout { place, .. } => place.path(),
-        }
-    }
-
-    /// The small repository, which holds the run's result.
-    pub(super) fn git_dir(&self) -> PathBuf {
-        match self {
-            Held::Tree(tree) => tree.git_dir(),
-            Held::Checkout { place, .. } => place.git_dir(),
-        }
-    }
-
-    /// The paths that no longer are as the result says.
-    pub(super) fn drift(
-        &mut self,
-        start: &Start,
-        result: &RunResult,
-    ) -> Result<Vec<RepoPath>, TreeError> {
-        match self {
-            Held::Tree(tree) => tree.drift(start, result),
-            Held::Checkout { place, .. } => place.drift(start, result),
-        }
-    }
-
-    /// The tree of its own.
-    pub(super) fn own(&mut self) -> Result<&mut Tree, Failure> {
-        match self {
-            Held::Tree(tree) => Ok(tree),
-            Held::Checkout { .. } => Err(other_kind()),
-        }
-    }
-
-    /// The checkout.
-    pub(super) fn checkout(&mut self) -> Result<&mut InPlace, Failure> {
-        match self {
-            Held::Checkout { place, .. } => Ok(place),
-            Held::Tree(_) => Err(other_kind()),
-        }
-    }
-}
-
-fn other_kind() -> Failure {
-    let message = "the run holds another kind of tree than its specification says";
-    Failure::new(Step::Prepare, "internal", message)
-}
+/// The tree of a run, shared by its actions.
+pub(super) type HeldTree = Arc<Mutex<Tree>>;
 
 /// Most bytes that are copied from the checkout into a tree.
 const LAID_OVER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -91,9 +27,6 @@ impl Performer {
     /// Makes the run's tree equal to the tip of its branch.
     pub(super) fn start_tree(&self, work: &Work) -> Result<TreeBase, Failure> {
         let spec = tree_spec(work)?;
-        if spec.in_place.is_some() {
-            return self.start_in_place(work, spec);
-        }
         let workdir = Path::new(&spec.workdir);
         let refused = |error: git::GitError| git_failure(Step::Prepare, work, &error);
         let from = git::branch_at(workdir, &spec.target).map_err(refused)?;
@@ -112,7 +45,6 @@ impl Performer {
         };
         let start = Self::with_base(work, spec, commit.as_ref(), |base| {
             lock(&tree)
-                .own()?
                 .make_equal(base)
                 .map_err(|error| tree_failure(Step::Prepare, work, &error))
         })?;
@@ -153,9 +85,6 @@ impl Performer {
         };
         let base = work.baseline().and_then(|found| found.tree);
         let base = base.ok_or_else(gone)?;
-        if spec.in_place.is_some() {
-            return self.return_to_checkout(work, spec, &base.start);
-        }
         // Others may be in the one that it had while a person was asked.
         if work.run.facts.held.is_some() {
             return self.take_tree(work, spec);
@@ -165,7 +94,7 @@ impl Performer {
         let taken = trees
             .retake(number, &owner(work, spec))
             .map_err(|error| tree_failure(Step::Record, work, &error))?;
-        Ok(self.hold_tree(work, Held::Tree(taken.ok_or_else(gone)?)))
+        Ok(self.hold_tree(work, taken.ok_or_else(gone)?))
     }
 
     fn take_tree(&self, work: &Work, spec: &TreeSpec) -> Result<HeldTree, Failure> {
@@ -173,7 +102,7 @@ impl Performer {
         let taken = trees
             .take(&owner(work, spec))
             .map_err(|error| tree_failure(Step::Prepare, work, &error))?;
-        Ok(self.hold_tree(work, Held::Tree(taken)))
+        Ok(self.hold_tree(work, taken))
     }
 
     pub(super) fn held_tree(&self, work: &Work) -> Option<HeldTree> {
@@ -187,7 +116,7 @@ impl Performer {
         lock(&self.trees).contains_key(&run)
     }
 
-    pub(super) fn hold_tree(&self, work: &Work, tree: Held) -> HeldTree {
+    pub(super) fn hold_tree(&self, work: &Work, tree: Tree) -> HeldTree {
         let tree = Arc::new(Mutex::new(tree));
         lock(&self.trees).insert(work.spec.run, Arc::clone(&tree));
         tree
@@ -200,9 +129,6 @@ impl Performer {
 
     /// Gives a tree back without what the run left in it, which may fill the disk.
     pub(super) fn empty_tree(&self, work: &Work) {
-        if works_in_place(work) {
-            return self.give_back_tree(work.spec.run);
-        }
         if self.is_parked(work) {
             return;
         }
@@ -211,7 +137,6 @@ impl Performer {
             let commit = base.and_then(|base| base.start.base);
             Self::with_base(work, tree_spec(work)?, commit.as_ref(), |at| {
                 lock(&tree)
-                    .own()?
                     .make_equal(at)
                     .map_err(|error| tree_failure(Step::Record, work, &error))
             })
@@ -245,9 +170,6 @@ impl Performer {
 
     /// Declared outputs that git ignores are put into the checkout, each by rename.
     pub(super) fn publish_ignored(&self, work: &Work) -> Result<(), Failure> {
-        if tree_spec(work)?.in_place.is_some() {
-            return Ok(());
-        }
         let held = work.run.facts.held.as_ref();
         let paths: Vec<&String> = match held {
             Some(held) => held.outputs.iter().map(|output| &output.path).collect(),

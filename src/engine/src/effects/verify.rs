@@ -2,7 +2,6 @@
 
 use super::super::work::Work;
 use super::command::{Invocation, TAIL_BYTES_MAX};
-use super::place::works_in_place;
 use super::tree_failure;
 use super::{Performer, lock};
 use crate::git::RepoPath;
@@ -46,8 +45,7 @@ impl Performer {
             broken.message = self.lacking_note(work);
         }
         checks.extend(ran);
-        // In a checkout it may have been a person: that is not taken for the run's.
-        let changed = drift.is_some() && !works_in_place(work);
+        let changed = drift.is_some();
         let failure = if is_broken {
             None
         } else {
@@ -130,11 +128,6 @@ impl Performer {
         let differs = lock(&tree).drift(&kept.base.start, &kept.change);
         match differs {
             Ok(paths) if paths.is_empty() => Ok(()),
-            Ok(paths) if works_in_place(work) => {
-                let message = format!("{} changed while no engine ran", quoted(&paths));
-                Err(Failure::new(Step::Verify, "result_changed", message))
-            }
-            Err(error) if works_in_place(work) => Err(tree_failure(Step::Verify, work, &error)),
             _ => self.make_again(work, &kept.base, &kept.change),
         }
     }
@@ -151,11 +144,6 @@ impl Performer {
             Ok(paths) if paths.is_empty() => None,
             Ok(paths) => {
                 let what = quoted(&paths);
-                let who = if works_in_place(work) {
-                    format!("{who} or somebody else")
-                } else {
-                    who.to_owned()
-                };
                 let message = format!("{who} changed {what}, after the result was recorded");
                 Some(Failure::new(step, code, message))
             }

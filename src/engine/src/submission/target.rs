@@ -9,8 +9,8 @@ use super::Submitting;
 use crate::catalog::worker_directories;
 use crate::git::{self, Head};
 use crate::model::legible::hex;
-use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
-use crate::model::{Diagnostic, Isolation, Kind};
+use crate::model::spec::{LaidOver, OutputSpec, TreeSpec};
+use crate::model::{Diagnostic, Kind};
 
 /// The repository of a mutating run.
 pub(super) struct Repository {
@@ -95,24 +95,17 @@ impl Submitting<'_> {
         let skill = self.skill;
         let keep = skill.keep.iter();
         let keep = keep.map(|path| self.inside(repository, "keep", path));
-        let in_place = (skill.isolation == Some(Isolation::InPlace)).then(|| InPlaceSpec {
-            writes: skill.writes.clone(),
-        });
         Ok(TreeSpec {
             target,
             create,
             workdir: repository.workdir.to_string_lossy().into_owned(),
             keep: keep.collect::<Result<_, _>>()?,
-            laid_over: match in_place {
-                Some(_) => Vec::new(),
-                None => self.laid_over(repository)?,
-            },
+            laid_over: self.laid_over(repository)?,
             stored_bytes: skill.filtered_stored,
-            // One run at a time works in a checkout.
-            parallel: skill.parallel && in_place.is_none(),
+            parallel: skill.parallel,
             land_wait_ms: self.around.config.land_wait_ms,
             push: skill.push.clone(),
-            in_place,
+            in_place: None,
         })
     }
 

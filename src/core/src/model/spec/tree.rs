@@ -42,9 +42,9 @@ pub struct TreeSpec {
     /// The remote that the branch is pushed to, by the first hook that follows the landing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<String>,
-    /// Set where the run works in the checkout itself.
+    /// What an earlier version stored of a run that worked in the checkout itself; such a run is not executed any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_place: Option<InPlaceSpec>,
+    pub in_place: Option<serde_json::Value>,
 }
 
 impl TreeSpec {
@@ -53,12 +53,4 @@ impl TreeSpec {
         let target = &self.target;
         target.strip_prefix("refs/heads/").unwrap_or(target)
     }
-}
-
-/// What a run that works in the checkout may write besides its declared outputs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InPlaceSpec {
-    /// Patterns of paths, relative to the workspace.
-    #[serde(default)]
-    pub writes: Vec<String>,
 }

@@ -306,15 +306,11 @@ impl<'a> Tools<'a> {
     }
 
     fn file_tool(&self, tool: BuiltIn, arguments: &serde_json::Value) -> Result<String, String> {
-        let mut call = FileCall {
+        let call = FileCall {
             tool,
             arguments: arguments.clone(),
             ..self.file_call()
         };
-        if tool.writes() {
-            // In the checkout itself no wall keeps them. Reading is another matter: threads are there to be read.
-            call.hidden.extend(self.performer.own_places(self.work));
-        }
         let reply = self.within_wall(move || perform(&call))?;
         if reply.is_error {
             return Err(reply.content);
