@@ -86,10 +86,6 @@ impl<'a, 'i> Builder<'a, 'i> {
         })
     }
 
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one literal that names every field of a skill"
-    )]
     fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
         self.report_keys(report);
         self.check_id(report);

@@ -21,7 +21,7 @@ impl Performer {
         if let Err(failure) = self.refuse_unapproved(work, Step::Commit) {
             return Event::CommitFailed { failure };
         }
-        let built = self.build_commit(work);
+        let built = Self::build_commit(work);
         if work.run.is_unapproved(Gate::Landing)
             && let Ok(built) = &built
         {
@@ -46,7 +46,7 @@ impl Performer {
     }
 
     /// The repository has the commit since the result was recorded; from now on it is the one that lands.
-    fn build_commit(&self, work: &Work) -> Result<Option<Event>, Failure> {
+    fn build_commit(work: &Work) -> Result<Option<Event>, Failure> {
         let kept = work.kept_result().ok_or_else(unreadable)?;
         let Some(commit) = &kept.kept else {
             return Ok(None);
