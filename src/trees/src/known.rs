@@ -236,6 +236,22 @@ impl Manifest {
         (self.known, self.stamps) = all.into_iter().unzip();
     }
 
+    /// Returns true if something was laid over a path, over a directory on its way, or below it: the tree does not
+    /// show what commits of the run have there.
+    pub(crate) fn is_covered(&self, path: &[u8]) -> bool {
+        let is_laid = |at: usize| self.known.get(at).is_some_and(|known| known.laid != Laid::No);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut above = ends.filter_map(|(end, _)| path.get(..end));
+        if self.find(path).is_ok_and(is_laid) || above.any(|above| self.find(above).is_ok_and(is_laid)) {
+            return true;
+        }
+        let below = [path, b"/"].concat();
+        let start = self.known.partition_point(|known| known.path < below);
+        let known = self.known.iter().skip(start);
+        let mut inside = known.take_while(|known| known.path.starts_with(&below));
+        inside.any(|known| known.laid != Laid::No)
+    }
+
     /// Hides the base's paths below a path, and those where its directories must be.
     fn hide_around(&mut self, path: &[u8]) {
         let mut below = path.to_vec();

@@ -35,6 +35,9 @@ pub(crate) struct ChangedPath {
     pub(crate) bytes: u64,
 }
 
+/// What the run's commits change, by path.
+pub(crate) type HeadChanges = BTreeMap<Vec<u8>, ChangedPath>;
+
 /// What the walk found.
 #[derive(Debug, Default)]
 pub(crate) struct TreeChanges {
@@ -54,6 +57,8 @@ pub(crate) struct TreeWalk<'a> {
     pub(crate) root: &'a Path,
     /// Paths beside the base that git follows although its rules ignore them.
     pub(crate) tracked: &'a BTreeSet<Vec<u8>>,
+    /// What the run's commits change.
+    head: &'a HeadChanges,
     follows_modes: bool,
     /// Of each known file whether it need not be looked at.
     unchanged: Vec<bool>,
@@ -70,7 +75,7 @@ impl<'a> TreeWalk<'a> {
         keep: &'a Keep,
         root: &'a Path,
         into: Option<&'a Repository>,
-        tracked: &'a BTreeSet<Vec<u8>>,
+        (tracked, head): (&'a BTreeSet<Vec<u8>>, &'a HeadChanges),
     ) -> Self {
         Self {
             manifest,
@@ -79,6 +84,7 @@ impl<'a> TreeWalk<'a> {
             into,
             root,
             tracked,
+            head,
             follows_modes: rules.follows_modes(),
             unchanged: Vec::new(),
             path: Vec::new(),
@@ -185,6 +191,8 @@ impl<'a> TreeWalk<'a> {
             return;
         };
         match (known.laid, known.base) {
+            // Its own commits have removed it.
+            (Laid::Over(_), _) if self.in_head(&known.path).is_some_and(|new| new.is_none()) => {}
             (Laid::Over(_), _) => self.problem(problems::overlay_changed(&known.path)),
             (Laid::No, Some(base)) if base.mode == MODE_COMMIT => {
                 self.problem(problems::submodule(&known.path));
@@ -217,7 +225,11 @@ impl<'a> TreeWalk<'a> {
         };
         match (known.laid, known.base) {
             (Laid::Over(laid), _) if !laid.is_same(item) => {
-                self.problem(problems::overlay_changed(&known.path));
+                // A merge of the run has put there what its commits have.
+                let new = self.in_head(&known.path).flatten();
+                if new.is_none_or(|new| !new.is_same(item)) {
+                    self.problem(problems::overlay_changed(&known.path));
+                }
             }
             (Laid::No, Some(base)) if !base.is_same(item) => {
                 let bytes = self.write(&known.path, item, &content)?;
@@ -226,6 +238,11 @@ impl<'a> TreeWalk<'a> {
             _ => {}
         }
         Ok(true)
+    }
+
+    /// Returns what the run's commits have at a path that they change.
+    fn in_head(&self, path: &[u8]) -> Option<Option<Item>> {
+        self.head.get(path).map(|change| change.new)
     }
 
     /// Content and mode of a file or link; `None` for anything else, or where it cannot be read.

@@ -116,7 +116,14 @@ impl Layer {
 
     fn put(&mut self, path: &[u8], source: Source, mode: u32) -> io::Result<()> {
         let oid = hash(ObjectType::Blob, &source.read()?);
-        // Later entries win over what they cover, and over what covers them.
+        self.clear_around(path);
+        self.items.insert(path.to_vec(), Item { oid, mode });
+        self.sources.insert(path.to_vec(), source);
+        Ok(())
+    }
+
+    /// Forgets what lies on the way to a path, or below it.
+    fn clear_around(&mut self, path: &[u8]) {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         for (end, _) in ends {
             self.forget(&path[..end]);
@@ -133,9 +140,12 @@ impl Layer {
         for other in &covered {
             self.forget(other);
         }
-        self.items.insert(path.to_vec(), Item { oid, mode });
-        self.sources.insert(path.to_vec(), source);
-        Ok(())
+    }
+
+    /// Leaves out what covers a path.
+    pub(crate) fn uncover(&mut self, path: &[u8]) {
+        self.clear_around(path);
+        self.forget(path);
     }
 
     fn forget(&mut self, path: &[u8]) {

@@ -23,6 +23,15 @@ pub(crate) fn overlay_changed(path: &[u8]) -> ResultProblem {
     )
 }
 
+pub(crate) fn kept_is_tracked(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "kept_is_tracked",
+        format!("`{path}` lies below a path of `keep`, and the commits of the run track it"),
+        "take the path out of `keep`, or let the run leave the file out of its commits",
+    )
+}
+
 pub(crate) fn nested_repository(path: &[u8]) -> ResultProblem {
     let path = escape(path.strip_suffix(b"/").unwrap_or(path));
     problem(

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use git2::{Delta, ErrorCode, ObjectType, Repository, Sort};
+use git2::{ErrorCode, ObjectType, Repository, Sort};
 use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, io_at};
+use crate::keep::Keep;
 use crate::known::{Item, Manifest, empty_tree, raw};
-use crate::look::ChangedPath;
+use crate::look::{ChangedPath, HeadChanges};
 use crate::model::{HeadState, PathChange, ResultProblem, Start};
 use crate::problems;
 
@@ -92,18 +93,13 @@ impl Commits {
         Ok(commits)
     }
 
-    /// Paths that the run's commits have and its base has not. They count whether git ignores them or not:
-    /// a commit on top that left them out would delete them.
-    pub(crate) fn added(
-        &self,
-        repo: &Repository,
-        start: &Start,
-    ) -> Result<BTreeSet<Vec<u8>>, TreeError> {
+    /// Returns what the run's commits change, merged ones included: from the base's tree to that of `HEAD`.
+    pub(crate) fn changes(&self, repo: &Repository, start: &Start) -> Result<HeadChanges, TreeError> {
         let HeadState::OnTarget { commit: Some(head) } = &self.head else {
-            return Ok(BTreeSet::new());
+            return Ok(HeadChanges::default());
         };
         if self.count == 0 {
-            return Ok(BTreeSet::new());
+            return Ok(HeadChanges::default());
         }
         let fail = git("compare the commits of the run");
         let find = |tree: git2::Oid| repo.find_tree(tree).map_err(&fail);
@@ -112,10 +108,35 @@ impl Commits {
         let head = find(tree_of(repo, Some(head))?)?;
         let diff = repo.diff_tree_to_tree(base.as_ref(), Some(&head), None);
         let diff = diff.map_err(&fail)?;
-        let added = diff.deltas().filter(|one| one.status() == Delta::Added);
-        let paths = added.filter_map(|one| one.new_file().path_bytes().map(<[u8]>::to_vec));
-        Ok(paths.collect())
+        let item = |file: git2::DiffFile<'_>| {
+            let (oid, mode) = (file.id(), u32::from(file.mode()));
+            file.exists().then_some(Item { oid, mode })
+        };
+        let mut changes = HeadChanges::default();
+        for delta in diff.deltas() {
+            let (old, new) = (item(delta.old_file()), item(delta.new_file()));
+            let path = delta.new_file().path_bytes().map(<[u8]>::to_vec);
+            let Some(path) = path else { continue };
+            let blob = new.and_then(|new| repo.find_blob(new.oid).ok());
+            let bytes = blob.map_or(0, |blob| blob.size() as u64);
+            changes.insert(path, ChangedPath { old, new, bytes });
+        }
+        Ok(changes)
     }
+}
+
+/// Returns paths that the run's commits have and its base has not. They belong to the result whether git ignores them
+/// or not: a commit on top that left them out would delete them.
+pub(crate) fn added(changes: &HeadChanges) -> BTreeSet<Vec<u8>> {
+    let added = changes.iter().filter(|(_, change)| change.old.is_none());
+    added.map(|(path, _)| path.clone()).collect()
+}
+
+/// Refuses commits of the run that track a file below a kept path: the walk passes such paths over.
+pub(crate) fn kept_is_tracked(keep: &Keep, changes: &HeadChanges) -> Option<ResultProblem> {
+    let mut tracked = changes.iter().filter(|(_, change)| change.new.is_some());
+    let (path, _) = tracked.find(|(path, _)| keep.stays(path))?;
+    Some(problems::kept_is_tracked(path))
 }
 
 /// The tree of a commit; the empty one before the first commit.

@@ -16,13 +16,15 @@ use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, empty_tree, raw};
-use crate::look::{TreeChanges, TreeWalk};
+use crate::look::{HeadChanges, TreeChanges, TreeWalk};
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
-use crate::result::{Commits, build_tree, case_collisions, operation, told, tree_of};
+use crate::result::{
+    Commits, added, build_tree, case_collisions, kept_is_tracked, operation, told, tree_of,
+};
 use crate::small::{Settings, damage, put_back};
 use crate::{index, problems, record};
 
@@ -100,6 +102,11 @@ impl Tree {
 
     /// Makes tree and small repository equal to the base, from any state.
     pub fn make_equal(&mut self, base: &Base<'_>) -> Result<Start, TreeError> {
+        self.make(base, &[])
+    }
+
+    /// The same; nothing is laid over the paths of `changes`.
+    fn make(&mut self, base: &Base<'_>, changes: &[PathChange]) -> Result<Start, TreeError> {
         let mut gone = Gone::open(&self.dir)?;
         gone.empty()
             .map_err(io_at("empty", &self.dir.join("gone")))?;
@@ -113,6 +120,9 @@ impl Tree {
         };
         keep.refuse_tracked(&manifest)?;
         let mut layer = Layer::read(&real.repo, base.overlay)?;
+        for change in changes {
+            layer.uncover(change.path.as_bytes());
+        }
         self.make_work_tree(&mut gone)?;
         let root = open_root(&self.path)?;
         let stat = rustix::fs::fstat(&root).map_err(io_at("look at", &self.path))?;
@@ -240,7 +250,7 @@ impl Tree {
         let git_dir = self.git_dir();
         let opened = self.open_repository()?;
         let mut repo = None;
-        let mut committed = BTreeSet::new();
+        let mut head = HeadChanges::default();
         let mut refusals = Vec::new();
         let commits = match opened {
             Err(what) => {
@@ -256,14 +266,19 @@ impl Tree {
                     }
                 }
                 let commits = Commits::read(&opened, start)?;
-                committed = commits.added(&opened, start)?;
+                head = commits.changes(&opened, start)?;
                 repo = Some(opened);
                 commits
             }
         };
         step(&mut self.observer, "look at the files")?;
-        let found = self.look(start, manifest, repo.as_ref(), &committed)?;
+        let mut found = self.look(start, manifest, repo.as_ref(), (&added(&head), &head))?;
         refusals.extend(found.problems);
+        refusals.extend(kept_is_tracked(&Keep::read(&start.keep)?, &head));
+        // Where something is laid over, the result has what the run's commits have.
+        let covered = head.into_iter();
+        let covered = covered.filter(|(path, _)| manifest.is_covered(path));
+        found.changes.extend(covered);
         if self.rules()?.ignores_case() {
             refusals.extend(case_collisions(manifest, &found.changes));
         }
@@ -300,10 +315,13 @@ impl Tree {
         let changed = changed
             .map(|change| change.path.as_bytes().to_vec())
             .collect();
-        let found = self.look(start, &manifest, None, &changed);
+        let found = self.look(start, &manifest, None, (&changed, &HeadChanges::default()));
+        // These come from the run's commits, and not from the tree.
+        let changes = result.changes.iter();
+        let changes = changes.filter(|change| !manifest.is_covered(change.path.as_bytes()));
+        let before: BTreeMap<_, _> = changes.map(|c| (&c.path, &c.new)).collect();
         self.manifest = Some(manifest);
         let now = told(&found?.changes)?;
-        let before: BTreeMap<_, _> = result.changes.iter().map(|c| (&c.path, &c.new)).collect();
         let after: BTreeMap<_, _> = now.iter().map(|c| (&c.path, &c.new)).collect();
         let mut differing: Vec<RepoPath> = Vec::new();
         for path in before.keys().chain(after.keys()) {
@@ -323,7 +341,7 @@ impl Tree {
         base: &Base<'_>,
         changes: &[PathChange],
     ) -> Result<Start, TreeError> {
-        let start = self.make_equal(base)?;
+        let start = self.make(base, changes)?;
         let real = Real::open(base.repository)?;
         let rules = self.rules()?;
         let mut gone = Gone::open(&self.dir)?;
@@ -389,12 +407,12 @@ impl Tree {
         start: &Start,
         manifest: &Manifest,
         into: Option<&Repository>,
-        tracked: &BTreeSet<Vec<u8>>,
+        commits: (&BTreeSet<Vec<u8>>, &HeadChanges),
     ) -> Result<TreeChanges, TreeError> {
         let keep = Keep::read(&start.keep)?;
         let mut rules = self.rules()?;
         rules.limit_to(&manifest.known)?;
-        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, tracked).all()?;
+        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, commits).all()?;
         // Attribute files of the run decide as git would have it, so all attributes are asked for then.
         if found
             .changes
@@ -402,7 +420,7 @@ impl Tree {
             .any(|path| path.ends_with(b".gitattributes"))
         {
             let rules = self.rules()?;
-            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, tracked).all();
+            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, commits).all();
         }
         Ok(found)
     }

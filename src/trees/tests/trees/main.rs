@@ -6,6 +6,7 @@
 
 mod equal;
 mod kept;
+mod merged;
 mod pool;
 mod random;
 mod results;
