@@ -17,6 +17,8 @@ mod workspace;
 
 #[path = "agent/approvals.rs"]
 mod approvals;
+#[path = "agent/attempts.rs"]
+mod attempts;
 #[path = "agent/budgets.rs"]
 mod budgets;
 #[path = "agent/budgets_of_days.rs"]

@@ -28,6 +28,8 @@ mod landing;
 mod lent;
 #[path = "main_job/links.rs"]
 mod links;
+#[path = "main_job/merges.rs"]
+mod merges;
 #[path = "main_job/misuse.rs"]
 mod misuse;
 #[path = "main_job/outputs.rs"]

@@ -55,7 +55,31 @@ const SKILLS: &str = r##"
     description: d
     mutating: true
     interface: {outputs: [{name: n, type: markdown, destination: "notes/n.md"}]}
-    run: 'echo x >> "$HOME/writing"; echo "# whole" > {n}; echo x > undeclared.txt; GATE'
+    run: 'echo x >> "$HOME/writing"; echo "# whole" > {n}; GATE'
+    verification: [{command: "grep -q whole {n}"}]
+  - id: beyond
+    description: d
+    mutating: true
+    interface: {outputs: [{name: n, type: markdown, destination: "notes/b.md"}]}
+    run: 'echo "# whole" > {n}; echo x > undeclared.txt; GATE'
+    verification: [{command: "grep -q whole {n}"}]
+  - id: committing
+    description: d
+    mutating: true
+    interface: {outputs: [{name: n, type: markdown, destination: "notes/c.md"}]}
+    run: 'echo "# whole" > {n}; git add -A; git commit -q -m own; GATE'
+    verification: [{command: "grep -q whole {n}"}]
+  - id: two
+    description: d
+    mutating: true
+    interface: {outputs: [{name: n, type: markdown, destination: "notes/d.md"}, {name: o, type: markdown, destination: "notes/e.md"}]}
+    run: 'echo "# whole" > {n}; GATE; echo "# whole" > {o}'
+    verification: [{command: "grep -q whole {n}"}]
+  - id: once-two
+    description: d
+    idempotent: false
+    interface: {outputs: [{name: n, type: markdown, destination: "notes/f.md"}, {name: o, type: markdown, destination: "notes/g.md"}]}
+    run: 'echo "# whole" > {n}; GATE; echo "# whole" > {o}'
     verification: [{command: "grep -q whole {n}"}]
   - id: repeatable
     description: d

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::server::script::{Reply, Say};
 use super::workspace::daemon::Daemon;
-use super::{Rig, call, changing, failure, model, outcome, reading, text};
+use super::{Rig, call, changing, failure, model, reading, text};
 
 /// A refusal before anything is stored: alone and by a daemon.
 fn refused(rig: &Rig, skill: &str, code: i32, says: &[&str]) {
@@ -138,23 +138,14 @@ fn five_turns_are_the_limit_where_nothing_is_said() {
 }
 
 #[test]
-fn work_that_is_done_at_the_limit_of_turns_counts_with_a_warning() {
+fn at_the_turn_limit_an_attempt_fails_whatever_its_checks_say() {
     let more = "    max_iterations: 2\n    verification: [{command: grep -q whole report.md}]\n";
     let submit = |text: &str| call("submit_output", &json!({"name": "report", "content": text}));
-    let rig = Rig::new(&changing(more), vec![submit("whole\n"), working("more")]);
-    let shown = rig.ran(&["change"]);
-    assert_eq!(outcome(&shown)["kind"], "succeeded", "{shown:#}");
-    let warnings = shown["warnings"].to_string();
-    assert!(warnings.contains("max_iterations"), "{shown:#}");
-    assert_eq!(rig.workspace.git(&["show", "HEAD:report.md"]), "whole\n");
-
-    // What is not proven does not count.
-    for (name, report) in [("half", "half\n"), ("none", "")] {
-        let first = if report.is_empty() {
-            working("")
-        } else {
-            submit(report)
-        };
+    for (name, first) in [
+        ("whole", submit("whole\n")),
+        ("half", submit("half\n")),
+        ("none", working("")),
+    ] {
         let rig = Rig::new(&changing(more), vec![first, working("more")]);
         let shown = rig.fails(&["change"]);
         assert_eq!(
@@ -163,6 +154,12 @@ fn work_that_is_done_at_the_limit_of_turns_counts_with_a_warning() {
             "{name}: {shown:#}"
         );
         assert!(rig.workspace.committed_runs().is_empty(), "{name}");
+        // What it wrote is not lost.
+        if name != "none" {
+            let run = shown["summary"]["run"].as_str().unwrap();
+            let kept = rig.workspace.run(&["diff", run]).expect_code(0).stdout;
+            assert!(kept.contains(&format!("+{name}")), "{kept}");
+        }
     }
 }
 

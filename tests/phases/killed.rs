@@ -89,6 +89,52 @@ fn executing_what_left_verified_outputs_is_reconciled() {
     rest(&workspace, daemon);
 }
 
+/// Its check passes, but what else it did may be half done.
+#[test]
+fn a_change_beyond_declared_outputs_is_unknown_after_a_crash_and_kept() {
+    let rows = [
+        (
+            "beyond",
+            "`undeclared.txt`, which it changed, is not a declared output",
+            "+x",
+        ),
+        (
+            "committing",
+            "its own commits cannot be shown to be complete",
+            "+# whole",
+        ),
+        ("two", "its output `o` was not written", "+# whole"),
+        ("once-two", "its output `o` was not written", ""),
+    ];
+    for (skill, why, kept) in rows {
+        let (workspace, mut gate) = bed();
+        let daemon = Daemon::start(&workspace);
+        let run = standing(&workspace, &mut gate, skill);
+        let daemon = again(&workspace, daemon);
+        let (code, detail) = workspace.wait(&run);
+        assert_eq!(code, 9, "{skill}: {detail}");
+        assert_eq!(
+            detail["results"]["verification"]["why"], "change_incomplete",
+            "{skill}"
+        );
+        let warnings = detail["warnings"].to_string();
+        assert!(warnings.contains(why), "{skill}: {warnings}");
+        let shown = workspace.run(&["show", &run]).expect_code(0).stdout;
+        assert!(shown.contains(why), "{shown}");
+        expect_restored(&workspace);
+        if !kept.is_empty() {
+            let diff = workspace.run(&["diff", &run]).expect_code(0).stdout;
+            assert!(diff.contains(kept), "{skill}: {diff}");
+            let kept = format!(
+                "refs/workerctl/runs/{}/commit",
+                detail["summary"]["run"].as_str().unwrap()
+            );
+            workspace.git(&["cat-file", "-e", &kept]);
+        }
+        rest(&workspace, daemon);
+    }
+}
+
 #[test]
 fn executing_what_left_outputs_that_no_check_proves_is_unknown_and_put_back() {
     let (workspace, mut gate) = bed();

@@ -3,6 +3,7 @@
 pub(super) mod agent;
 mod destinations;
 mod message;
+mod plan;
 mod target;
 pub(super) mod texts;
 
@@ -23,8 +24,7 @@ use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
 use crate::model::sandbox::Sandbox;
 use crate::model::spec::{
-    HookSpec, OutputKind, OutputSpec, Parent, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot,
-    outputs_placeholder, tree_placeholder,
+    HookSpec, Parent, Program, SPEC_VERSION, ScheduledSlot, outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
@@ -212,8 +212,8 @@ impl Submitting<'_> {
         };
         let mut values = names::values(self.bound, &skill.inputs, &builtins);
         let outputs = self.outputs(&values, &date)?;
-        // Within walls they are written elsewhere, and put in their place when all is well.
-        let is_staged = repository.is_none() && skill.sandbox.is_some();
+        // Written to a directory of the run and moved to their destinations when it succeeds.
+        let is_staged = repository.is_none() && outputs.iter().any(|output| output.path.is_some());
         let named_outputs = if is_staged {
             outputs_placeholder(run)
         } else {
@@ -249,7 +249,8 @@ impl Submitting<'_> {
             environment.push((CHECKOUT.to_owned(), real_workspace.clone()));
         }
         let input_paths = self.input_paths();
-        let plan = self.plan(&outputs, !requires.is_empty() || !input_paths.is_empty());
+        let looks = !requires.is_empty() || !input_paths.is_empty();
+        let plan = self.plan(&outputs, looks, is_staged);
         let spec = RunSpec {
             version: SPEC_VERSION,
             run,
@@ -407,75 +408,5 @@ impl Submitting<'_> {
                 _ => None,
             })
             .collect()
-    }
-
-    /// What a child changes is committed, or undone, with the run that started it; nobody retries it but that one.
-    fn plan_of_child(&self, outputs: &[OutputSpec]) -> Plan {
-        let skill = self.skill;
-        Plan {
-            mutating: false,
-            idempotent: false,
-            once: false,
-            validates: !skill.pre_checks.is_empty() || skill.wake.is_some(),
-            prepares: outputs.iter().any(|output| output.path.is_some()),
-            verifies: self.verifies(outputs),
-            proves: Some(skill.proves()),
-            on_crash: skill.on_crash,
-            retry: Retry::ONCE,
-            hooks: 0,
-            post_commit_hooks: 0,
-            begins_anew: skill.agent.program.is_some(),
-            max_runtime_ms: skill.max_runtime_ms,
-            approval: None,
-            // Who started it would wait with it, and holds a place.
-            on_rate_limit: None,
-        }
-    }
-
-    fn verifies(&self, outputs: &[OutputSpec]) -> bool {
-        let has_kind = |output: &OutputSpec| output.kind != OutputKind::Console;
-        !self.skill.checks.is_empty() || outputs.iter().any(has_kind) || self.is_compared()
-    }
-
-    fn plan(&self, outputs: &[OutputSpec], looks: bool) -> Plan {
-        let skill = self.skill;
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        if self.around.parent.is_some() {
-            return self.plan_of_child(outputs);
-        }
-        Plan {
-            mutating: skill.mutating,
-            idempotent: skill.idempotent == Some(true),
-            once: skill.idempotent == Some(false),
-            // What was approved before the command is looked at once more when it begins.
-            validates: looks
-                || skill.mutating
-                || skill.approval.is_some()
-                || skill.wake.is_some()
-                || !skill.pre_checks.is_empty(),
-            prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
-            verifies: self.verifies(outputs),
-            proves: Some(skill.proves()),
-            on_crash: skill.on_crash,
-            retry: if skill.is_repeatable() {
-                skill.retry.clone()
-            } else {
-                Retry::ONCE
-            },
-            hooks: if skill.mutating {
-                count(skill.hooks.len())
-            } else {
-                0
-            },
-            post_commit_hooks: if skill.mutating {
-                count(self.post_commit().len())
-            } else {
-                0
-            },
-            begins_anew: skill.agent.program.is_some(),
-            max_runtime_ms: skill.max_runtime_ms,
-            approval: skill.approval,
-            on_rate_limit: skill.on_rate_limit,
-        }
     }
 }

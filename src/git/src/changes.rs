@@ -7,7 +7,7 @@ use git2::{Delta, DiffDelta, DiffFindOptions, ObjectType};
 use super::diff::Span;
 use super::open::Handle;
 use workerctl_landing::error::{GitError, git};
-use workerctl_landing::ids::Oid;
+use workerctl_landing::ids::{Oid, RepoPath};
 
 /// Bytes of files that are compared by content, to find renamed ones, and again to count lines; beyond this only equal
 /// files are taken for renamed, and no lines are counted.
@@ -112,6 +112,30 @@ pub fn committed_file(
     }
     let blob = handle.repo.find_blob(found.id()).map_err(&fail)?;
     Ok(Some(CommittedFile::Content(blob.content().to_vec())))
+}
+
+/// Returns id and mode of what the commit that is checked out has at a path; `None` if it has nothing there.
+pub fn head_entry(cwd: &Path, path: &RepoPath) -> Result<Option<(Oid, u32)>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let fail = git("read a file of the commit that is checked out");
+    let tree = match handle.repo.head().and_then(|head| head.peel_to_tree()) {
+        Ok(tree) => tree,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    match tree.get_path(path.as_path()) {
+        Ok(found) => {
+            let mode = u32::try_from(found.filemode_raw()).unwrap_or_default();
+            Ok(Some((Oid::from(found.id()), mode)))
+        }
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn is_missing(error: &git2::Error) -> bool {
+    use git2::ErrorCode::{NotFound, UnbornBranch};
+    matches!(error.code(), NotFound | UnbornBranch)
 }
 
 impl Handle {

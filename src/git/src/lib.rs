@@ -26,7 +26,9 @@ mod tracked;
 
 pub use arrivals::{arrivals, branch_tip, commit_of_run};
 pub use author::{Author, AuthorError, author};
-pub use changes::{ChangedPath, CommittedFile, PathChange, changed_paths, committed_file};
+pub use changes::{
+    ChangedPath, CommittedFile, PathChange, changed_paths, committed_file, head_entry,
+};
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};
 pub use diff::{Patch, Span, kept_span, patch, span_of_commits};

@@ -239,10 +239,16 @@ impl Manifest {
     /// Returns true if something was laid over a path, over a directory on its way, or below it: the tree does not
     /// show what commits of the run have there.
     pub(crate) fn is_covered(&self, path: &[u8]) -> bool {
-        let is_laid = |at: usize| self.known.get(at).is_some_and(|known| known.laid != Laid::No);
+        let is_laid = |at: usize| {
+            self.known
+                .get(at)
+                .is_some_and(|known| known.laid != Laid::No)
+        };
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut above = ends.filter_map(|(end, _)| path.get(..end));
-        if self.find(path).is_ok_and(is_laid) || above.any(|above| self.find(above).is_ok_and(is_laid)) {
+        if self.find(path).is_ok_and(is_laid)
+            || above.any(|above| self.find(above).is_ok_and(is_laid))
+        {
             return true;
         }
         let below = [path, b"/"].concat();

@@ -94,7 +94,11 @@ impl Commits {
     }
 
     /// Returns what the run's commits change, merged ones included: from the base's tree to that of `HEAD`.
-    pub(crate) fn changes(&self, repo: &Repository, start: &Start) -> Result<HeadChanges, TreeError> {
+    pub(crate) fn changes(
+        &self,
+        repo: &Repository,
+        start: &Start,
+    ) -> Result<HeadChanges, TreeError> {
         let HeadState::OnTarget { commit: Some(head) } = &self.head else {
             return Ok(HeadChanges::default());
         };

@@ -404,7 +404,7 @@ impl Run {
                     ending: None,
                 };
             }
-            Goal::Restore(then) => self.after_restore(at, then),
+            Goal::Restore(then) => self.restore_then(at, then),
         }
     }
 }

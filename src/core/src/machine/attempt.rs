@@ -243,8 +243,20 @@ impl Run {
                         self.restore_then(at, then);
                     }
                     (Goal::Restore(then), None) => self.restore_then(at, then.clone()),
-                    (Goal::Verify { reconciling: true }, None) if !written => {
-                        self.facts.results.verification = StepResult::skipped("no_output_written");
+                    (Goal::Verify { reconciling: true }, None)
+                        if !written || result.incomplete.is_some() =>
+                    {
+                        let why = if written {
+                            "change_incomplete"
+                        } else {
+                            "no_output_written"
+                        };
+                        self.facts.results.verification = StepResult::skipped(why);
+                        if let Some(why) = &result.incomplete {
+                            self.warn(format!(
+                                "the engine was lost while the skill ran, and {why}"
+                            ));
+                        }
                         self.restore_then(at, AfterRestore::Finish(owner_lost()));
                     }
                     (Goal::Verify { reconciling }, None) => {

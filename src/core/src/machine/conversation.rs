@@ -49,6 +49,11 @@ impl Run {
         Some(())
     }
 
+    /// Returns true if the next attempt continues the conversation of one that was lost or had to wait.
+    pub const fn continues_conversation(&self) -> bool {
+        self.plan.keeps_turns() && self.facts.turns > 0
+    }
+
     /// The next attempt goes on with the turns that were taken, unless it begins anew.
     pub(super) const fn leave_conversation(&mut self) {
         if !self.plan.keeps_turns() {

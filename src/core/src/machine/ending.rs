@@ -8,9 +8,11 @@ use crate::model::evidence::RestoreReport;
 use crate::model::outcome::{Failure, Outcome, Results, Step, StepResult};
 
 impl Run {
-    /// Puts back what a mutating run changed; a run that changes nothing goes on at once.
+    /// Reverts what a mutating run changed, and the outputs of another run before its next attempt.
     pub(super) fn restore_then(&mut self, at: Timestamp, then: AfterRestore) {
-        if self.plan.mutating && self.facts.touched {
+        let is_retry = matches!(then, AfterRestore::Retry { .. });
+        let restores = self.plan.mutating || self.plan.restores_outputs && is_retry;
+        if restores && self.facts.touched {
             self.state = State::Restoring { then };
         } else {
             self.after_restore(at, then);

@@ -20,7 +20,7 @@ pub use event::{Admission, Approval, CancelKind, Entry, Event, HookVerdict, Reso
 pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State, StopKind};
 
 /// Version of the machine that a journal is written under.
-pub const MACHINE_VERSION: u32 = 6;
+pub const MACHINE_VERSION: u32 = 7;
 
 /// How many events one journal may hold; a run that would exceed it ends as `unknown`.
 pub const JOURNAL_EVENTS_MAX: u32 = 10_000;

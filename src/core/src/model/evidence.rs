@@ -44,7 +44,8 @@ pub enum Ended {
         /// How many turns the conversation had.
         turns: u32,
     },
-    /// A limit ended the conversation: what it left counts if it is verified.
+    /// A limit ended the conversation, and checks decided about its work. Only in journals of machines before
+    /// version 7: a conversation that has not ended fails its attempt now.
     Unfinished {
         /// Stable code.
         code: String,
@@ -240,6 +241,9 @@ pub struct Recorded {
     /// What was left although it changed, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// After a lost engine: why the change cannot be shown to be complete, so that it is not taken for done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
 }
 
 /// How many changed paths a record lists.

@@ -278,6 +278,10 @@ pub struct Plan {
     /// Whether each attempt begins its conversation anew, as those of agent programs do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begins_anew: bool,
+    /// Whether the run writes its outputs in a directory of its own, and starts each new attempt with that
+    /// directory as it was before the first. No machine before version 7 did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restores_outputs: bool,
     /// Limit from the first executing to the end of verifying, in milliseconds.
     pub max_runtime_ms: Option<u64>,
     /// How a person is asked; no machine before version 4 asked anybody.
@@ -450,9 +454,11 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Whether its outputs are written within walls, apart from the checkout, and published at its good end.
+    /// Returns true if outputs are written to a directory of the run and moved to their destinations when it succeeds.
     pub fn stages_outputs(&self) -> bool {
         let has_paths = self.outputs.iter().any(|output| output.path.is_some());
-        !self.plan.mutating && self.tree.is_none() && self.sandbox.is_some() && has_paths
+        // Before version 7 only sandboxed runs did, without the flag in their plans.
+        let is_staged = self.plan.restores_outputs || self.sandbox.is_some();
+        !self.plan.mutating && self.tree.is_none() && is_staged && has_paths
     }
 }

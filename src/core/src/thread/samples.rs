@@ -80,6 +80,7 @@ pub(crate) fn spec() -> RunSpec {
             hooks: 1,
             post_commit_hooks: 0,
             begins_anew: false,
+            restores_outputs: false,
             max_runtime_ms: None,
             approval: None,
             on_rate_limit: None,
@@ -164,6 +165,7 @@ pub(crate) fn recorded(attempt: u32) -> Event {
             tree: serde_json::json!({"tree": "t"}),
             commits: CommitsMade::default(),
             warnings: Vec::new(),
+            incomplete: None,
         },
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn plans() -> Vec<Plan> {
             hooks: if bit(2) { 2 } else { 0 },
             post_commit_hooks: if bit(3) { 2 } else { 0 },
             begins_anew: !mutating && bit(6),
+            restores_outputs: false,
             max_runtime_ms: bit(4).then_some(60_000),
             approval: None,
             on_rate_limit: None,
@@ -67,7 +68,22 @@ pub(crate) fn plans() -> Vec<Plan> {
     let waits = |plan: &&Plan| plan.approval.is_none() && is_simple(plan);
     let waiting: Vec<Plan> = plans.iter().filter(waits).map(waiting).collect();
     plans.extend(waiting);
+    // What precedes the first attempt decides nothing about the next one.
+    let has_outputs = |plan: &&Plan| {
+        let asks = plan.approval.is_some() || plan.on_rate_limit.is_some();
+        !plan.mutating && plan.prepares && !plan.validates && !asks
+    };
+    let restoring: Vec<Plan> = plans.iter().filter(has_outputs).map(restoring).collect();
+    plans.extend(restoring);
     plans
+}
+
+/// Returns the plan with outputs in a directory of the run.
+fn restoring(plan: &Plan) -> Plan {
+    Plan {
+        restores_outputs: true,
+        ..plan.clone()
+    }
 }
 
 /// The same plan, where it waits for the end of a rate limit.

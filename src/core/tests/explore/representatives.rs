@@ -59,6 +59,7 @@ fn recorded(written: bool) -> Recorded {
         tree: serde_json::Value::Null,
         commits: CommitsMade::default(),
         warnings: Vec::new(),
+        incomplete: None,
     }
 }
 
@@ -160,6 +161,11 @@ fn of_attempt(run: &Run) -> Vec<Event> {
             let result = recorded(written);
             events.push(Event::ResultRecorded { attempt, result });
         }
+        let result = Recorded {
+            incomplete: Some("`notes.txt` is not a declared output".to_owned()),
+            ..recorded(true)
+        };
+        events.push(Event::ResultRecorded { attempt, result });
         let failed = failure(Step::Verify);
         events.push(Event::RecordingFailed {
             attempt,

@@ -361,6 +361,7 @@ fn recorded(written: bool) -> Recorded {
         tree: serde_json::json!({"tree": "t"}),
         commits: CommitsMade::default(),
         warnings: Vec::new(),
+        incomplete: None,
     }
 }
 

@@ -16,6 +16,13 @@ use crate::process::Stdin;
 
 impl Performer {
     pub(super) fn execute(&self, work: &Work, attempt: u32) -> Event {
+        if attempt > 1
+            && !work.run.continues_conversation()
+            && let Err(message) = self.scratch.empty(work.spec.run)
+        {
+            let execution = execution(not_started("scratch", &message));
+            return Event::ExecutionFinished { attempt, execution };
+        }
         self.watch_checkout(work);
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {
@@ -34,10 +41,17 @@ impl Performer {
                     text.truncate(text.floor_char_boundary(8 * 1024));
                     more.push(("WORKERCTL_LAST_FAILURE".to_owned(), text));
                 }
+                let program = match self.program(work) {
+                    Ok(program) => program,
+                    Err(failure) => {
+                        let execution = execution(not_started(&failure.code, &failure.message));
+                        return Event::ExecutionFinished { attempt, execution };
+                    }
+                };
                 let ran = self.command(
                     work,
                     Invocation {
-                        program: &work.spec.program,
+                        program: &program,
                         stdin: Stdin::Null,
                         timeout_ms: work.spec.timeout_ms,
                         attempt,
@@ -66,8 +80,7 @@ impl Performer {
     fn sync_written(&self, work: &Work, ended: &Ended) -> Result<(), Ended> {
         let writes =
             work.spec.may_change() || work.spec.outputs.iter().any(|output| output.path.is_some());
-        let counts = ended.is_success() || matches!(ended, Ended::Unfinished { .. });
-        if !writes || !counts {
+        if !writes || !ended.is_success() {
             return Ok(());
         }
         let sync = |place: &Path| -> std::io::Result<()> {

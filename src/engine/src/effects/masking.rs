@@ -9,7 +9,7 @@ use crate::thread::mask::Masker;
 use crate::thread::safe::masked;
 
 /// Fields of events that are told to people. All others are ids, codes and what later actions go by.
-const TOLD: [&str; 16] = [
+const TOLD: [&str; 17] = [
     "message",
     "output_tail",
     "stderr_tail",
@@ -26,6 +26,7 @@ const TOLD: [&str; 16] = [
     "description",
     "names",
     "found",
+    "incomplete",
 ];
 
 /// The event as it may enter the journal.
@@ -126,6 +127,7 @@ mod tests {
                 tree: serde_json::json!({"base": commit, "ignored": {"names": ["abc123/"]}}),
                 commits: crate::model::evidence::CommitsMade::default(),
                 warnings: vec!["left abc123".to_owned()],
+                incomplete: Some("`abc123`, which it changed, is not a declared output".to_owned()),
             },
         };
         let shown = serde_json::to_string(&of_event(event, &masker)).unwrap();

@@ -39,6 +39,7 @@ mod record;
 mod restore;
 mod save;
 mod scratch;
+mod script;
 mod secret_command;
 mod staged;
 mod sweep;

@@ -21,8 +21,14 @@ impl Performer {
         }
     }
 
-    /// A tree that equals its base, and stamps of the declared outputs.
+    /// Makes the tree equal to its base, and stamps the declared outputs. An attempt that continues a conversation
+    /// keeps what its earlier turns wrote, and with it the baseline of the attempt in which it began.
     pub(super) fn lay_groundwork(&self, work: &Work) -> Result<AttemptBaseline, Failure> {
+        if work.run.continues_conversation()
+            && let Some(baseline) = work.baseline()
+        {
+            return Ok(baseline);
+        }
         let tree = if work.spec.plan.mutating {
             Some(self.start_tree(work)?)
         } else {

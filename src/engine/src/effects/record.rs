@@ -62,7 +62,14 @@ impl Performer {
                 || linked.iter().any(|directory| path.starts_with(directory))
                 || is_link && config.workers.meet(path)
         };
-        match change.changes.iter().find(is_definition) {
+        // A merge may bring what is committed in the checkout: it changes nothing of what runs.
+        let is_known = |change: &PathChange| {
+            let entry = git::head_entry(Path::new(&spec.workdir), &change.path).ok();
+            let new = change.new.as_ref();
+            entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
+        };
+        let mut definitions = change.changes.iter().filter(is_definition);
+        match definitions.find(|change| !is_known(change)) {
             None => Ok(()),
             Some(PathChange { path, .. }) => {
                 let message = format!(
@@ -95,6 +102,7 @@ impl Performer {
             changed = shown.map(|change| change.path.to_string()).collect();
             changed_count = u64::try_from(paths.len()).unwrap_or(u64::MAX);
             warnings.extend(self.ignored_note(work, &result.change)?);
+            warnings.extend(self.script_note(work));
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
                 if output.kind == OutputKind::GitCommit {
                     state.written = result.kept.is_some() || commits.count > 0;
@@ -118,6 +126,10 @@ impl Performer {
                 warnings.extend(self.lacking_note(work));
             }
         }
+        let incomplete = is_reconciling(work)
+            .then(|| incomplete(work, &outputs, result.as_ref()))
+            .transpose()?
+            .flatten();
         let tree = serde_json::to_value(AttemptTree { result })
             .map_err(|error| failure(Step::Record, "internal", &error))?;
         Ok(Recorded {
@@ -127,6 +139,7 @@ impl Performer {
             tree,
             commits,
             warnings,
+            incomplete,
         })
     }
 
@@ -193,21 +206,10 @@ impl Performer {
         };
         let tree = self.tree(work)?;
         let refused = |error| tree_failure(Step::Record, work, &error);
-        let mut change = lock(&tree).result(&base.start).map_err(refused)?;
+        let change = lock(&tree).result(&base.start).map_err(refused)?;
         let source = lock(&tree).git_dir();
         let log = self.logs.of(work);
-        let mut kept = keep(work, (&source, &base), &change, log.masker())?;
-        if is_reconciling(work) {
-            // Of a command whose end nobody saw only what it declares is taken.
-            let outputs = output_paths(work)?;
-            let is_own = |path: &RepoPath| outputs.iter().any(|output| path.is_within(output));
-            if change.changes.iter().any(|found| !is_own(&found.path)) {
-                change.changes.retain(|found| is_own(&found.path));
-                self.make_again(work, &base, &change)?;
-                change = lock(&tree).result(&base.start).map_err(refused)?;
-                kept = keep(work, (&source, &base), &change, log.masker())?;
-            }
-        }
+        let kept = keep(work, (&source, &base), &change, log.masker())?;
         Ok(KeptResult { base, change, kept })
     }
 
@@ -435,6 +437,42 @@ fn moved_to(work: &Work) -> Option<Oid> {
 
 fn is_reconciling(work: &Work) -> bool {
     matches!(&work.run.state, State::Recording { goal, .. } if goal.is_reconciling())
+}
+
+/// Returns why the change of a command whose end nobody saw cannot be shown to be complete. Only declared outputs can:
+/// checks look at them, and at nothing else that a command may have left half done.
+fn incomplete(
+    work: &Work,
+    outputs: &[OutputState],
+    result: Option<&KeptResult>,
+) -> Result<Option<String>, Failure> {
+    let mut missing = outputs.iter().zip(&work.spec.outputs);
+    let missing =
+        missing.find(|(state, output)| !state.written && output.kind != OutputKind::Console);
+    if let Some((_, output)) = missing {
+        return Ok(Some(format!(
+            "its output `{}` was not written",
+            output.name
+        )));
+    }
+    let Some(KeptResult { change, .. }) = result else {
+        return Ok(None);
+    };
+    if change.commits_count > 0 {
+        return Ok(Some(
+            "its own commits cannot be shown to be complete".to_owned(),
+        ));
+    }
+    let declared = output_paths(work)?;
+    let is_declared = |path: &RepoPath| declared.iter().any(|output| path.is_within(output));
+    let mut changes = change.changes.iter();
+    let other = changes.find(|change| !is_declared(&change.path));
+    Ok(other.map(|change| {
+        format!(
+            "`{}`, which it changed, is not a declared output",
+            change.path
+        )
+    }))
 }
 
 fn no_base() -> Failure {

@@ -1,4 +1,4 @@
-//! Restoring: another attempt begins from the tip of the branch; a run that ends leaves its tree.
+//! Restoring: another attempt starts from the tip of its branch and from outputs as they were; a run that ends leaves its tree.
 
 use std::time::Duration;
 
@@ -32,7 +32,9 @@ impl Performer {
             }
         );
         if !goes_on {
-            self.empty_tree(work);
+            if work.spec.plan.mutating {
+                self.empty_tree(work);
+            }
             let report = RestoreReport::default();
             return Event::Restored { report };
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -61,6 +61,18 @@ impl Scratch {
         }
     }
 
+    /// Empties the directory of a run before an attempt that starts anew: what an earlier one left there, such as a
+    /// half-written download, must not become part of its result.
+    pub(super) fn empty(&self, run: RunId) -> Result<(), String> {
+        let path = self.root.join(run.to_string());
+        if is_as_made(&path) {
+            return Ok(());
+        }
+        remove(&path)
+            .and_then(|()| make(&path))
+            .map_err(|error| format!("cannot empty `{}`: {error}", path.display()))
+    }
+
     /// The run has ended and needs its directory no more.
     pub(super) fn give_back(&self, run: RunId) {
         let path = self.root.join(run.to_string());
@@ -72,7 +84,7 @@ impl Scratch {
                 return;
             }
         }
-        let _ = fs::remove_dir_all(&path);
+        let _ = remove(&path);
     }
 
     fn places(&self) -> MutexGuard<'_, ScratchDirs> {
@@ -87,6 +99,30 @@ impl Drop for Scratch {
             let _ = fs::remove_dir(path);
         }
     }
+}
+
+/// Removes a directory with everything in it. Directories without write permission, such as Go's module cache, are
+/// made writable on the way.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(path)?;
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn make_writable(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, fs::Permissions::from_mode(MODE))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_writable(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn make(path: &Path) -> io::Result<()> {
@@ -112,8 +148,6 @@ fn is_as_made(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::model::Timestamp;
 

@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256};
 
 use super::super::refusals;
 use super::Submitting;
-use crate::catalog::worker_directories;
 use crate::git::{self, Head};
 use crate::model::legible::hex;
 use crate::model::spec::{LaidOver, OutputSpec, TreeSpec};
@@ -162,12 +161,10 @@ impl Submitting<'_> {
         Some(refname.clone())
     }
 
-    /// The directories of workers and inputs that are paths: what is there and not committed counts too.
+    /// Returns what the tree takes from the checkout beside its base: inputs of type `path`, committed or not, and `local`.
     fn laid_over(&self, repository: &Repository) -> Result<Vec<LaidOver>, Diagnostic> {
         let root = self.workspace_root();
-        let workers = worker_directories(&root, self.around.config).into_iter();
-        let inputs = self.input_paths().into_iter().map(PathBuf::from);
-        let named = workers.chain(inputs).filter_map(|path| {
+        let named = self.input_paths().into_iter().filter_map(|path| {
             let place = root.join(path);
             let relative = place.strip_prefix(&repository.workdir).ok()?;
             let path = relative.to_str()?.trim_end_matches('/').to_owned();

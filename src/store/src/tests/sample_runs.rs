@@ -48,6 +48,7 @@ pub(crate) fn plan() -> Plan {
         hooks: 0,
         post_commit_hooks: 0,
         begins_anew: false,
+        restores_outputs: false,
         max_runtime_ms: Some(900_000),
         approval: None,
         on_rate_limit: None,
@@ -168,6 +169,7 @@ pub(crate) fn recorded(n: u64, seq: u32, bytes: usize) -> Entry {
         tree: serde_json::json!({"tree": "0123"}),
         commits: CommitsMade::default(),
         warnings: Vec::new(),
+        incomplete: None,
     };
     entry(n, seq, Event::ResultRecorded { attempt: 1, result })
 }

@@ -118,7 +118,10 @@ fn a_file_that_replaces_a_directory_that_is_laid_over_lands() {
     let blob = git(&at, &["hash-object", "-w", "link"]);
     let entry = format!("100644,{},local", blob.trim());
     git(&at, &["update-index", "--add", "--cacheinfo", &entry]);
-    git(&at, &["commit", "-q", "-m", "a file in the place of the directory"]);
+    git(
+        &at,
+        &["commit", "-q", "-m", "a file in the place of the directory"],
+    );
     fs::write(at.join("mine"), "m\n").unwrap();
     let result = tree.result(&start).unwrap();
     assert_is_head_with_own(&tree, &result);
@@ -135,7 +138,10 @@ fn what_a_merge_brought_is_put_on_another_tip_with_the_rest() {
     let result = tree.result(&start).unwrap();
     // The branch has moved on: the same changes are put on its new tip.
     let repo = scene.rig.repo();
-    git(&repo, &["checkout", "-q", "-B", "moved", scene.base.as_str()]);
+    git(
+        &repo,
+        &["checkout", "-q", "-B", "moved", scene.base.as_str()],
+    );
     fs::write(repo.join("other"), "o\n").unwrap();
     let tip = scene.rig.commit("other");
     let again = scene
@@ -146,7 +152,10 @@ fn what_a_merge_brought_is_put_on_another_tip_with_the_rest() {
     assert_eq!(moved.problems, []);
     assert_eq!(names(&moved.changes), names(&result.changes));
     assert_eq!(tree.drift(&again, &moved).unwrap(), []);
-    assert_eq!(fs::read(at.join("local/added")).unwrap(), b"as main has it\n");
+    assert_eq!(
+        fs::read(at.join("local/added")).unwrap(),
+        b"as main has it\n"
+    );
     assert_eq!(fs::read(at.join("local/own")).unwrap(), b"uncommitted\n");
 }
 

@@ -25,6 +25,7 @@ pub(super) fn mutating() -> Plan {
         hooks: 2,
         post_commit_hooks: 1,
         begins_anew: false,
+        restores_outputs: false,
         max_runtime_ms: Some(1_000),
         approval: None,
         on_rate_limit: None,
@@ -92,6 +93,7 @@ pub(super) fn recorded(attempt: u32, written: bool) -> Event {
         tree: serde_json::Value::Null,
         commits: CommitsMade::default(),
         warnings: Vec::new(),
+        incomplete: None,
     };
     Event::ResultRecorded { attempt, result }
 }

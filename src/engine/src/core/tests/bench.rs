@@ -182,6 +182,7 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
                 tree: serde_json::Value::Null,
                 commits: CommitsMade::default(),
                 warnings: Vec::new(),
+                incomplete: None,
             },
         },
         Action::Verify { attempt, .. } => Event::ChecksFinished {

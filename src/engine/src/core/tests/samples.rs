@@ -22,6 +22,7 @@ pub(super) fn plan(mutating: bool) -> Plan {
         hooks: u32::from(mutating),
         post_commit_hooks: u32::from(mutating),
         begins_anew: false,
+        restores_outputs: false,
         max_runtime_ms: None,
         approval: None,
         on_rate_limit: None,

@@ -155,9 +155,11 @@ impl Performer {
         };
         let ended = match end {
             End::Answered { turns, .. } => Ended::Answered { turns },
-            End::TurnLimit { .. } => Ended::Unfinished {
+            End::TurnLimit { .. } => Ended::Failed {
                 code: "iteration_limit".to_owned(),
                 message: iteration_limit(agent.max_iterations, &text),
+                again: true,
+                until: None,
             },
             End::Failed(error) => {
                 let is_late = self.parts.clock.monotonic_ms() >= deadline_ms;
@@ -311,10 +313,6 @@ fn masked(ended: Ended, masker: &Masker) -> Ended {
             message: mask(message),
             again,
             until,
-        },
-        Ended::Unfinished { code, message } => Ended::Unfinished {
-            code,
-            message: mask(message),
         },
         other => other,
     }

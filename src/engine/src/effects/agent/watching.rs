@@ -218,9 +218,9 @@ impl<'a> Sink<'a> {
     /// How the attempt has ended.
     pub(super) fn ended(&self, finished: &process::Finished, program: &AgentProgram) -> Ended {
         let limit = self.agent.max_iterations;
-        let unfinished = || Ended::Unfinished {
-            code: "iteration_limit".to_owned(),
-            message: super::iteration_limit(limit, self.reading.text()),
+        let unfinished = || {
+            let message = super::iteration_limit(limit, self.reading.text());
+            failed("iteration_limit", message, true)
         };
         match (finished.ended, &self.enough) {
             (EndCause::Stopped(_), _) => return Ended::Stopped,
