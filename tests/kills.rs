@@ -63,9 +63,32 @@ const SKILLS: &str = r#"
     run: |
       echo x >> "$HOME/starts/repeat.$WORKERCTL_RUN"
       sleep 0.02; echo "$WORKERCTL_RUN" >> shared.txt
+  - id: retry
+    description: its first attempt leaves a draft and fails its check
+    retry: {max_attempts: 5, backoff: 10ms}
+    interface: {outputs: [{name: r, type: markdown, destination: "workspace/reports/{run}.md"}]}
+    run: |
+      echo x >> "$HOME/starts/retry.$WORKERCTL_RUN"
+      test ! -e "$TMPDIR/left" || exit 9
+      echo x > "$TMPDIR/left"
+      if [ "$WORKERCTL_ATTEMPT" = 1 ]; then echo '# draft' >> {r}; else echo '# read' >> {r}; fi
+      sleep 0.02
+    verification: [{command: 'test "$WORKERCTL_ATTEMPT" -ge 2'}]
+  - id: merge
+    description: merges a branch of its own
+    mutating: true
+    run: |
+      echo x >> "$HOME/starts/merge.$WORKERCTL_RUN"
+      set -e
+      git switch -q -c side; mkdir -p merged; echo x > "merged/$WORKERCTL_RUN"
+      git add merged; git commit -q -m side; git switch -q -
+      git merge -q --no-ff --no-edit side; sleep 0.02
+      mkdir -p merges; echo x > "merges/$WORKERCTL_RUN.md"
 "#;
 
-const NAMES: [&str; 5] = ["read", "once", "write", "rewrite", "repeat"];
+const NAMES: [&str; 7] = [
+    "read", "once", "write", "rewrite", "repeat", "retry", "merge",
+];
 
 /// After so many kills a daemon is left alone until everything is done.
 const CATCH_UP_EVERY: usize = 50;
@@ -80,7 +103,7 @@ fn submit(workspace: &Workspace, seed: u64, round: &Round, acknowledged: &Acknow
         if round.begun.fetch_add(1, Ordering::Relaxed) >= RUNS_MAX {
             break;
         }
-        let name = NAMES[usize::try_from(dice.below(5)).unwrap()];
+        let name = NAMES[usize::try_from(dice.below(NAMES.len() as u64)).unwrap()];
         let done = workspace.run(&["run", "--no-wait", name]);
         if done.code == 0 {
             let run = done.stdout.trim().to_owned();
@@ -127,9 +150,10 @@ fn check_run(workspace: &Workspace, run: &str, summary: &Value, commits: &[Strin
     let outcome = outcome.unwrap_or_else(|| panic!("{run} is stuck: {summary}"));
     let started = starts(workspace, name, run);
     match name {
-        "once" | "write" | "rewrite" => {
+        "once" | "write" | "rewrite" | "merge" => {
             assert!(started <= 1, "{run} ran {started} times: {summary}");
         }
+        "retry" => assert!(started <= 8, "{run} ran {started} times: {summary}"),
         _ => assert!(started <= 4, "{run} ran {started} times: {summary}"),
     }
     if let Some(commit) = summary["commit"].as_str() {
@@ -142,14 +166,14 @@ fn check_run(workspace: &Workspace, run: &str, summary: &Value, commits: &[Strin
             "{run} has a commit that it does not know: {summary}"
         );
     }
-    if name == "read" {
+    if matches!(name, "read" | "retry") {
         let report = workspace.read(&format!("workspace/reports/{run}.md"));
         let expected = (outcome == "succeeded").then_some("# read\n");
         assert_eq!(report.as_deref(), expected, "{run}: {summary}");
     }
     if outcome == "succeeded" {
         assert!(started >= 1, "{run} never ran: {summary}");
-        let mutating = !matches!(name, "read" | "once");
+        let mutating = !matches!(name, "read" | "once" | "retry");
         assert_eq!(summary["commit"].is_string(), mutating, "{summary}");
     }
     outcome.to_owned()
@@ -200,6 +224,10 @@ fn check_tree(workspace: &Workspace, runs: &BTreeMap<String, Value>) {
         let paths = workspace.git(&["show", "--format=", "--name-only", commit]);
         let own = match summary["skill"]["skill"].as_str().unwrap() {
             "write" => format!("notes/{run}.md"),
+            "merge" => {
+                workspace.git(&["cat-file", "-e", &format!("{commit}:merged/{run}")]);
+                format!("merges/{run}.md")
+            }
             _ => "shared.txt".to_owned(),
         };
         assert_eq!(paths.trim(), own, "{summary}");
