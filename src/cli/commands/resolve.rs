@@ -34,6 +34,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         session.print_json(&summary, "run");
     } else {
         session.io.err.line(report::headline(&summary));
+        if let Some(hint) = report::unlanded_hint(&summary) {
+            session.io.err.line(hint);
+        }
     }
     Ok(Exit::Ok)
 }

@@ -374,11 +374,12 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
                 .any(|output| output.path.as_ref() == Some(path))
         })
         .collect();
-    if others.is_empty() {
+    let not_landed = not_landed(&detail.summary).filter(|_| detail.changed_count > 0);
+    if others.is_empty() && not_landed.is_none() {
         return;
     }
     let heading = Line::of(BOLD, format!("  changed ({})", detail.changed_count));
-    out.line(match not_landed(&detail.summary) {
+    out.line(match not_landed {
         Some(diff) => heading.text(format!(", not landed: `{diff}` shows it")),
         None => heading,
     });
@@ -398,11 +399,21 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
     }
 }
 
-/// The command that shows what a mutating run changed that has ended without a commit.
+/// Returns the command that shows the change of a mutating run that has ended without a commit.
 fn not_landed(summary: &RunSummary) -> Option<String> {
-    let failed = !matches!(summary.outcome, None | Some(Outcome::Succeeded));
-    let is_gone = summary.mutating && summary.commit.is_none() && summary.kept_commit.is_none();
-    (failed && is_gone).then(|| format!("workerctl diff {}", summary.run.short()))
+    let has_none = summary.commit.is_none() && summary.kept_commit.is_none();
+    let is_shown = summary.mutating && summary.outcome.is_some() && has_none;
+    is_shown.then(|| format!("workerctl diff {}", summary.run.short()))
+}
+
+/// Returns a hint at the change of a run that was resolved: recording its outcome lands nothing.
+pub(crate) fn unlanded_hint(summary: &RunSummary) -> Option<Line> {
+    let diff = not_landed(summary)?;
+    let run = summary.run;
+    Some(Line::of(DIM, "hint: ").text(format!(
+        "nothing of it lands: `{diff}` shows what it changed, if anything, and \
+         `git merge --squash refs/workerctl/runs/{run}/commit` applies it"
+    )))
 }
 
 fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
