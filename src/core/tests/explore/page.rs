@@ -323,7 +323,7 @@ fn endings(seen: &Seen) -> String {
         "\n## Crash, cancel, limits\n\n\
          *again*: the same action once more. `x` → y: the state `x`, on the way to y. *ending*: its\n\
          processes are being stopped. –: refused. *non-mutating, `once`*: the definition says `idempotent: false`.\n\
-         What may not be repeated is reconciled where a command verifies it that has to pass.\n\n\
+         A run that must not be repeated is reconciled if its whole change can be shown to be complete.\n\n\
          | state | owner lost, non-mutating | non-mutating, `once` | mutating and idempotent | mutating | cancel | its own limit | `max_runtime` |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
