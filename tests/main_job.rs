@@ -16,6 +16,8 @@ mod broken_config;
 mod commits;
 #[path = "main_job/context.rs"]
 mod context;
+#[path = "main_job/destinations.rs"]
+mod destinations;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
 #[path = "main_job/housekeeping.rs"]

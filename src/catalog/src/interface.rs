@@ -391,6 +391,7 @@ fn output<'a>(
     Some(Output {
         name,
         kind,
+        place: destination.is_some().then(|| item.place()),
         destination,
         description: optional_text(item, "description", report),
     })

@@ -94,6 +94,10 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         drafts: assembly.drafts,
         names: Folded::default(),
     };
+    if let Some(checker) = options.text_checker {
+        let found = checker.check_all(&catalog.workers);
+        catalog.problems.extend(found);
+    }
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
     catalog

@@ -1,7 +1,9 @@
 //! How another room looks at the texts of a skill while they are loaded.
 
+use std::sync::Arc;
+
 use super::view::View;
-use crate::model::{Problem, Severity, Skill};
+use crate::model::{Problem, Severity, Skill, Worker};
 
 /// What a text is for; what is allowed in it follows from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,6 +47,11 @@ pub struct TextFinding {
 pub trait TextChecker: Sync {
     /// Everything that is wrong with each text of `skill`, text by text.
     fn check(&self, skill: &Skill, texts: &[(TextKind, &str)]) -> Vec<Vec<TextFinding>>;
+
+    /// Everything that is wrong between the texts of several skills.
+    fn check_all(&self, _workers: &[Arc<Worker>]) -> Vec<Problem> {
+        Vec::new()
+    }
 }
 
 /// A text that waits until its skill is complete.

@@ -226,7 +226,7 @@ skill:
   timeout: 5m
   interface:
     outputs:
-      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}.md\"}}
+      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{{worker}}-{id}.md\"}}
   # Nothing here names the one output, so what is printed becomes the report.
   run: |
     printf '# {title}\\n\\nMade on %s.\\n' {{date}}
@@ -261,7 +261,7 @@ skill:
   # budget: {{tokens: 200_000, per_day: {{runs: 10}}}}
   interface:
     outputs:
-      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}.md\"}}
+      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{{worker}}-{id}.md\"}}
   # A model is told these sentences; the commands hold it to them.
   verification:
     - description: \"the first line of the report is `# {title}`\"

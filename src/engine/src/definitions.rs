@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::names;
 use super::syntax::{self, Syntax};
+use super::{names, shared_destinations};
 use crate::catalog::{self, Catalog, Options, TextChecker, TextFinding, TextKind};
 use crate::clock::zones;
 use crate::clock::{Clock, SystemClock};
 use crate::inputs;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::RunText;
-use crate::model::{Channel, Config, Place, Severity, Skill};
+use crate::model::{Channel, Config, Place, Problem, Severity, Skill, Worker};
 use crate::template::{
     ArgvTemplate, Compiled, MessageTemplate, Names, NamesProblem, PathTemplate, ShellText,
     TextProblem,
@@ -30,7 +30,13 @@ impl TextChecker for Checker {
             (_, Ok(names)) => text_findings(skill, names, *kind, text),
             (_, Err(problems)) => problems.iter().map(name_finding).collect(),
         };
-        texts.iter().map(check).collect()
+        let mut found: Vec<_> = texts.iter().map(check).collect();
+        shared_destinations::add_repeated(skill, texts, &mut found);
+        found
+    }
+
+    fn check_all(&self, workers: &[Arc<Worker>]) -> Vec<Problem> {
+        shared_destinations::problems(workers)
     }
 }
 
@@ -153,6 +159,10 @@ impl TextChecker for Thorough<'_> {
             }
         }
         found
+    }
+
+    fn check_all(&self, workers: &[Arc<Worker>]) -> Vec<Problem> {
+        Checker.check_all(workers)
     }
 }
 

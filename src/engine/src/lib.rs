@@ -56,6 +56,7 @@ mod run_factory;
 mod scheduler;
 mod schedules;
 mod secrets;
+mod shared_destinations;
 mod skill_pages;
 mod slot_pages;
 mod spending;

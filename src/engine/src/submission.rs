@@ -1,7 +1,7 @@
 //! Intake: a request and a definition become a frozen specification, or are refused with nothing stored.
 
 pub(super) mod agent;
-mod destinations;
+pub(super) mod destinations;
 mod message;
 mod plan;
 mod target;

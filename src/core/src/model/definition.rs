@@ -178,6 +178,9 @@ pub struct Output {
     pub kind: OutputKind,
     /// Pattern of its path relative to the workspace.
     pub destination: Option<String>,
+    /// Where it is defined, if it has a destination.
+    #[serde(skip)]
+    pub place: Option<Place>,
     /// For people.
     pub description: Option<String>,
 }

@@ -11,6 +11,7 @@ mod handlebars_guard;
 mod message;
 mod names;
 mod path;
+mod path_pattern;
 mod pattern;
 mod problem;
 mod segment;
@@ -36,6 +37,7 @@ pub use names::{
     Kind, NAME_BYTES_MAX, NAMES_MAX, Name, Names, NamesProblem, Projection, Reference, Scope,
 };
 pub use path::PathTemplate;
+pub use path_pattern::{PathPattern, PathValue};
 pub use problem::{Compiled, Severity, TextProblem};
 pub use shell::{DashGuard, Dialect, SHELL_TEXT_BYTES_MAX, ShellText, Use};
 pub use text::RenderProblem;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Submitting;
 use crate::model::definition::{RunText, Skill};
 use crate::model::spec::{OutputKind, OutputSpec};
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, Kind, RunId, SkillRef};
 use crate::template::{PathTemplate, Scope, Values};
 
 /// Longest rendered destination in bytes.
@@ -65,8 +65,7 @@ impl Submitting<'_> {
             .render(values)
             .map_err(|error| refused(&error.to_string()))?;
         if path.ends_with('/') {
-            let extension = kind.extension();
-            path = format!("{path}{date}-{}.{extension}", self.skill.address.skill);
+            path = format!("{path}{date}{}", invented_name(&self.skill.address, kind));
         }
         let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
         match path_problem(&path) {
@@ -83,6 +82,14 @@ impl Submitting<'_> {
             values.set_file(Scope::Input, input.name.clone(), path);
         }
     }
+}
+
+/// What follows the date in the name of a file whose output names a directory only.
+///
+/// The worker's id is part of it, because workers often have skills of the same id, above all those made from one
+/// template.
+pub(crate) fn invented_name(skill: &SkillRef, kind: OutputKind) -> String {
+    format!("-{}-{}.{}", skill.worker, skill.skill, kind.extension())
 }
 
 /// Where the files of `{x.file}` lie.
