@@ -30,6 +30,9 @@ enum What {
         /// Only show what would go
         #[arg(long)]
         dry_run: bool,
+        /// Believe the clock although it has jumped
+        #[arg(long)]
+        trust_clock: bool,
     },
     /// Move the store aside and build it again from the threads
     Rebuild,
@@ -38,8 +41,16 @@ enum What {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    if let What::Gc { dry_run } = args.what {
-        return forget(session, dry_run);
+    if let What::Gc {
+        dry_run,
+        trust_clock,
+    } = args.what
+    {
+        let request = ForgetRequest {
+            dry_run,
+            trust_clock,
+        };
+        return forget(session, &request);
     }
     let site = session.site()?;
     match args.what {
@@ -107,13 +118,12 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 }
 
 /// Asks as often as it takes: one request forgets no more than keeps others waiting for a moment.
-fn forget(session: &mut Session<'_>, dry_run: bool) -> Result<Exit, Diagnostic> {
+fn forget(session: &mut Session<'_>, request: &ForgetRequest) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let request = ForgetRequest { dry_run };
-    let mut all = control.forget(&request)?;
+    let mut all = control.forget(request)?;
     let whole = all.clone();
     while all.more {
-        let next = control.forget(&request)?;
+        let next = control.forget(request)?;
         all = Forgot {
             database_bytes_after: next.database_bytes_after,
             more: next.more,
@@ -124,24 +134,34 @@ fn forget(session: &mut Session<'_>, dry_run: bool) -> Result<Exit, Diagnostic> 
     if session.json() {
         session.print_json(&all, "gc");
     } else {
-        print_forgotten(session, &all, dry_run);
+        print_forgotten(session, &all, request.dry_run);
     }
-    let is_done = all.notes.is_empty() && all.clock_behind.is_none();
+    let is_done = all.notes.is_empty() && all.clock_doubt.is_none();
     Ok(if is_done { Exit::Ok } else { Exit::Failed })
 }
 
 fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
     let out = &mut session.io.out;
     let verb = if dry_run { "would go" } else { "gone" };
-    if let Some(newest) = all.clock_behind {
-        let text = format!(
-            " nothing is forgotten: the clock stands before the newest record, of {}",
-            newest.rfc3339()
-        );
+    if let Some(doubt) = all.clock_doubt {
+        let why = match all.clock_behind {
+            Some(newest) => format!(
+                "the clock stands before the newest record, of {}",
+                newest.rfc3339()
+            ),
+            None => format!(
+                "the clock has jumped since the last sweep, to {}",
+                doubt.steady_since.rfc3339()
+            ),
+        };
+        let text = format!(" nothing is forgotten: {why}");
         out.line(Line::of(CARE, "!").text(text));
         session.io.out.flush();
-        let text = "set the clock; a record of a time to come stays until that time, or until the store is built anew";
-        diagnostic::hint(&mut session.io.err, text);
+        let hint = format!(
+            "it is believed from {} on, if it does not jump again; if it is right, `workerctl store gc --trust-clock`",
+            doubt.believed_at.rfc3339()
+        );
+        diagnostic::hint(&mut session.io.err, &hint);
         return;
     }
     let runs = usize::try_from(all.run_count).unwrap_or(usize::MAX);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::model::Timestamp;
+pub use workerctl_core::retention::BootTime;
 
 /// Two clocks: the wall's, which may step, and a monotonic one.
 pub trait Clock: Send + Sync {
@@ -15,6 +16,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
     /// Milliseconds since some fixed instant of this process; never steps.
     fn monotonic_ms(&self) -> u64;
+    /// The time since the machine's start, sleep included; without an id if the machine does not say.
+    fn boot(&self) -> BootTime;
 }
 
 /// The machine's clocks.
@@ -44,6 +47,23 @@ impl Clock for SystemClock {
     fn monotonic_ms(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
+
+    fn boot(&self) -> BootTime {
+        let read = std::fs::read_to_string;
+        let id = read("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned());
+        // Seconds with two decimals, by a clock that goes on while the machine sleeps.
+        let uptime = read("/proc/uptime").ok();
+        let ms = uptime.as_deref().and_then(|text| {
+            let (seconds, rest) = text.split_once('.')?;
+            let hundredths = rest.get(..2)?.parse::<u64>().ok()?;
+            let seconds = seconds.parse::<u64>().ok()?;
+            seconds.checked_mul(1_000)?.checked_add(hundredths * 10)
+        });
+        match (id, ms) {
+            (Ok(id), Some(ms)) => BootTime { id, ms },
+            _ => BootTime::default(),
+        }
+    }
 }
 
 /// A clock that stands still until it is told otherwise.
@@ -51,14 +71,17 @@ impl Clock for SystemClock {
 pub struct FakeClock {
     wall_ms: AtomicI64,
     monotonic_ms: AtomicU64,
+    boot_id: String,
 }
 
 impl FakeClock {
     /// A clock that shows `at`.
     pub fn at(at: Timestamp) -> FakeClock {
+        static BOOTS: AtomicU64 = AtomicU64::new(1);
         FakeClock {
             wall_ms: AtomicI64::new(at.millis()),
             monotonic_ms: AtomicU64::new(0),
+            boot_id: format!("boot {}", BOOTS.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
@@ -83,6 +106,13 @@ impl Clock for FakeClock {
     fn monotonic_ms(&self) -> u64 {
         self.monotonic_ms.load(Ordering::SeqCst)
     }
+
+    fn boot(&self) -> BootTime {
+        BootTime {
+            id: self.boot_id.clone(),
+            ms: self.monotonic_ms(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -102,5 +132,8 @@ mod tests {
         let clock = SystemClock::default();
         assert!(clock.now() > Timestamp::from_millis(1_700_000_000_000));
         assert!(clock.monotonic_ms() < 60_000);
+        let (boot, later) = (clock.boot(), clock.boot());
+        assert!(boot.id.len() == 36 && boot.ms > 0, "{boot:?}");
+        assert!(later.id == boot.id && later.ms >= boot.ms);
     }
 }

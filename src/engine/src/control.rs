@@ -403,7 +403,7 @@ impl Control for EngineControl {
     }
 
     fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
-        self.effects.forget(request.dry_run)
+        self.effects.forget(request)
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use super::expiry::Expiry;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
@@ -52,6 +53,8 @@ pub(super) struct CoreParts {
     pub store: Arc<dyn Store>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// By which time things expire.
+    pub expiry: Arc<Expiry>,
     /// What readers see.
     pub view: Arc<View>,
     /// Where messages arrive.
@@ -106,6 +109,7 @@ enum Reply {
 pub(super) struct Core {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    expiry: Arc<Expiry>,
     view: Arc<View>,
     inbox: Arc<Inbox>,
     pool: Pool,
@@ -147,6 +151,7 @@ impl Core {
             pool: Pool::new(parts.effects, parts.prepares, Arc::clone(&parts.inbox)),
             store: parts.store,
             clock: parts.clock,
+            expiry: parts.expiry,
             view: parts.view,
             inbox: parts.inbox,
             admission: parts.admission,

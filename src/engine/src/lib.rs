@@ -23,6 +23,7 @@ mod decisions;
 pub mod definitions;
 mod due;
 mod effects;
+mod expiry;
 mod following;
 mod freshness;
 mod given_up;
@@ -85,7 +86,7 @@ pub use host::Host;
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
 use crate::machine::Admission;
-use crate::model::{Config, Diagnostic, Kind};
+use crate::model::{Config, Diagnostic, Kind, RunId};
 use crate::protocol::Control;
 use crate::store::{OpenOptions, SledStore, Store, StoreError, identity};
 
@@ -94,6 +95,7 @@ use control::EngineControl;
 use core::{Board, Core, CoreParts};
 use definitions::Definitions;
 use effects::{EffectParts, Performer, notes};
+use expiry::Expiry;
 use hold::Hold;
 use inbox::Inbox;
 use prepares::Prepares;
@@ -286,6 +288,7 @@ impl Parts {
         &self,
         config: &Config,
         owner: &str,
+        expiry: &Arc<Expiry>,
         (view, inbox): (&Arc<View>, &Arc<Inbox>),
     ) -> Performer {
         Performer::new(EffectParts {
@@ -300,6 +303,7 @@ impl Parts {
             tree_limits: trees::limits(config),
             keep_refs_ms: config.keep_refs_ms,
             clock: Arc::clone(&self.clock),
+            expiry: Arc::clone(expiry),
             view: Arc::clone(view),
             inbox: Arc::clone(inbox),
             store: Arc::clone(&self.store),
@@ -314,7 +318,9 @@ impl Parts {
         let newest = self.store.newest().map_err(broken)?;
         let (view, inbox) = (Arc::new(View::default()), Arc::new(Inbox::default()));
         let owner = format!("engine {fence} pid {}", std::process::id());
-        let performer = Arc::new(self.performer(&config, &owner, (&view, &inbox)));
+        let (dir, at) = (&self.options.state_dir, newest.map(RunId::timestamp));
+        let expiry = Arc::new(Expiry::open(dir, Arc::clone(&self.clock), at));
+        let performer = Arc::new(self.performer(&config, &owner, &expiry, (&view, &inbox)));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
         let factory = Arc::new(RunFactory {
             store: Arc::clone(&self.store),
@@ -337,6 +343,7 @@ impl Parts {
         let mut core = Core::new(CoreParts {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
+            expiry,
             view: Arc::clone(&view),
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),

@@ -7,7 +7,7 @@ use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::{Pause, Schedule, SlotRow};
 use crate::model::{Diagnostic, Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
-use crate::protocol::{Forgot, NotifyTest, Probe};
+use crate::protocol::{ForgetRequest, Forgot, NotifyTest, Probe};
 use crate::thread::metrics::RefusalLine;
 
 /// One action with everything that it needs.
@@ -113,7 +113,7 @@ pub(super) trait Effects: Send + Sync {
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
     /// Forgets what `retention` does not keep, as much as one request may take; or only tells what that is.
-    fn forget(&self, _dry_run: bool) -> Result<Forgot, Diagnostic> {
+    fn forget(&self, _request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
         Ok(Forgot::default())
     }
     /// Closes what is held open only to be quicker: what somebody removes meanwhile takes space until then.

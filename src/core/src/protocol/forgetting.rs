@@ -10,6 +10,8 @@ use crate::model::Timestamp;
 pub struct ForgetRequest {
     /// Only tells what would go.
     pub dry_run: bool,
+    /// Believes the wall clock although it has jumped.
+    pub trust_clock: bool,
 }
 
 /// What is forgotten, or would be.
@@ -19,6 +21,8 @@ pub struct Forgot {
     pub run_count: u64,
     /// Of these, those that go before their time because threads have too many bytes.
     pub early_run_count: u64,
+    /// When the oldest of them ended.
+    pub oldest: Option<Timestamp>,
     /// When the newest of them ended.
     pub newest: Option<Timestamp>,
     /// Bytes of their threads.
@@ -31,8 +35,19 @@ pub struct Forgot {
     pub database_bytes_after: Option<u64>,
     /// The newest instant on record, where the clock stands before it: then nothing is forgotten.
     pub clock_behind: Option<Timestamp>,
+    /// Why the clock is not believed; then nothing is forgotten.
+    pub clock_doubt: Option<ClockDoubt>,
     /// Whether as much went as one request may take, and there is more.
     pub more: bool,
     /// What could not be done, for people.
     pub notes: Vec<String>,
+}
+
+/// A wall clock that has jumped since the last sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClockDoubt {
+    /// The wall clock after the jump, or when it was first seen before the newest instant on record.
+    pub steady_since: Timestamp,
+    /// When it is believed, if it does not jump again.
+    pub believed_at: Timestamp,
 }

@@ -25,7 +25,7 @@ mod web;
 pub use calendar::{Calendar, CalendarCell, CalendarQuery, HALF_HOUR_MS, SlotCounts};
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
-pub use forgetting::{ForgetRequest, Forgot};
+pub use forgetting::{ClockDoubt, ForgetRequest, Forgot};
 pub use logs::{LogsPage, LogsQuery, TAIL_LINES_MAX};
 pub use metrics::{METRICS_CONTENT_TYPE, metrics, metrics_of_nobody};
 pub use plan::SchedulePlan;

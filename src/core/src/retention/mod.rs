@@ -1,5 +1,9 @@
 //! Which runs are forgotten: decided from what is recorded and the time alone, and done by somebody else.
 
+mod clock;
+
+pub use clock::{BootTime, ClockRecord, Observation, STEADY_MS, STEP_MS_MAX};
+
 use std::collections::BTreeMap;
 
 use crate::model::retention::RUNS_MS_MIN;
@@ -57,47 +61,30 @@ pub struct Going {
     pub thread_bytes: u64,
 }
 
-/// What is forgotten.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Forgotten {
-    /// The runs, newest first.
-    pub runs: Vec<Going>,
-    /// The newest instant on record, where the clock stands before it: then nothing is forgotten.
-    pub clock_behind: Option<Timestamp>,
-}
-
 /// Takes the runs that have ended, the newest first, and says which of them go.
 #[derive(Debug)]
 pub struct Selection {
     rules: Retention,
     now: Timestamp,
-    newest: Option<Timestamp>,
     seen: BTreeMap<SkillRef, u32>,
     thread_bytes: u64,
     going: Vec<Going>,
 }
 
 impl Selection {
-    /// By these rules, at this time.
+    /// By these rules, at this time, which is [`Observation::expiry`].
     pub fn new(rules: Retention, now: Timestamp) -> Selection {
         Selection {
             rules,
             now,
-            newest: None,
             seen: BTreeMap::new(),
             thread_bytes: 0,
             going: Vec::new(),
         }
     }
 
-    /// Something was recorded at this instant.
-    pub fn recorded(&mut self, at: Timestamp) {
-        self.newest = self.newest.max(Some(at));
-    }
-
     /// The next run; each is older than the one before.
     pub fn take(&mut self, run: &EndedRun<'_>) {
-        self.recorded(run.ended_at);
         self.thread_bytes = self.thread_bytes.saturating_add(run.thread_bytes);
         let newer = match self.seen.get_mut(run.skill) {
             Some(seen) => seen,
@@ -128,16 +115,9 @@ impl Selection {
         self.thread_bytes = self.thread_bytes.saturating_sub(run.thread_bytes);
     }
 
-    /// What goes; nothing by a clock that stands before what was recorded, for it tells no age.
-    pub fn decide(mut self) -> Forgotten {
-        let clock_behind = self.newest.filter(|newest| *newest > self.now);
-        if clock_behind.is_some() {
-            self.going.clear();
-        }
-        Forgotten {
-            runs: self.going,
-            clock_behind,
-        }
+    /// The runs that go, newest first.
+    pub fn decide(self) -> Vec<Going> {
+        self.going
     }
 }
 
@@ -172,8 +152,8 @@ mod tests {
         }
     }
 
-    fn decided(rules: Retention, at: Timestamp, runs: &[EndedRun<'_>]) -> Forgotten {
-        let mut selection = Selection::new(rules, at);
+    fn decided(rules: Retention, runs: &[EndedRun<'_>]) -> Vec<Going> {
+        let mut selection = Selection::new(rules, now());
         for run in runs {
             selection.take(run);
         }
@@ -181,8 +161,8 @@ mod tests {
     }
 
     fn going(runs: &[EndedRun<'_>]) -> Vec<RunId> {
-        let decided = decided(rules(), now(), runs);
-        decided.runs.iter().rev().map(|going| going.run).collect()
+        let decided = decided(rules(), runs);
+        decided.iter().rev().map(|going| going.run).collect()
     }
 
     #[test]
@@ -227,24 +207,7 @@ mod tests {
         runs[4].approved = true;
         // The approved one counts and stays, so that the one before it in age goes.
         assert_eq!(going(&runs), [runs[5].run, runs[3].run]);
-        let decided = decided(rules(), now(), &runs);
-        assert!(
-            decided
-                .runs
-                .iter()
-                .all(|going| going.reason == Reason::Bytes)
-        );
-    }
-
-    #[test]
-    fn a_clock_that_stands_before_the_newest_record_forgets_nothing() {
-        let skill: SkillRef = "w/s".parse().unwrap();
-        let mut runs: Vec<_> = (200..210).map(|days| run(&skill, days)).collect();
-        assert_eq!(going(&runs).len(), 8);
-        // Wherever in the list it stands: a clock was set back meanwhile.
-        runs[5].ended_at = now().plus_millis(1);
-        let decided = decided(rules(), now(), &runs);
-        assert_eq!(decided.runs, []);
-        assert_eq!(decided.clock_behind, Some(now().plus_millis(1)));
+        let mut decided = decided(rules(), &runs).into_iter();
+        assert!(decided.all(|going| going.reason == Reason::Bytes));
     }
 }

@@ -58,7 +58,7 @@ impl Core {
 
     /// Refuses an answer to a run that does not wait for one, and says what it does instead.
     fn refuse_not_asked(&mut self, turn: &mut Turn, run: RunId) -> Result<(), Diagnostic> {
-        self.expire_approvals(turn, self.clock.now());
+        self.expire_approvals(turn, self.expiry.now());
         let short = run.short();
         let refused = |why: String| {
             let told = Diagnostic::new(Kind::Conflict, "not_awaiting_approval", why);

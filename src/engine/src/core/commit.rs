@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::request::{Answer, Envelope, Request};
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId};
 use crate::scheduler::blocked;
 use crate::store::{Batch, StoreError, Write};
 
@@ -46,9 +46,8 @@ impl Core {
             return None;
         }
         self.keys_forgotten_ms = now_ms;
-        let kept_ms = i64::try_from(super::requests::KEY_MS).unwrap_or(i64::MAX);
-        let before = self.clock.now().millis().saturating_sub(kept_ms);
-        Some(Write::ForgetKeys(Timestamp::from_millis(before)))
+        let before = self.expiry.now().minus_millis(super::requests::KEY_MS);
+        Some(Write::ForgetKeys(before))
     }
 
     /// What may be lost without harm waits for the next sync.

@@ -161,7 +161,7 @@ impl Core {
         let Some((run, at)) = known else {
             return Ok(None);
         };
-        if submission.spec.submitted_at.millis_since(at) > KEY_MS {
+        if self.expiry.now().millis_since(at) > KEY_MS {
             return Ok(None);
         }
         let earlier = match self.live.get(&run) {

@@ -31,6 +31,7 @@ impl Core {
     ) -> T {
         let context = SchedulerContext {
             now: self.clock.now(),
+            expiry: self.expiry.now(),
             store: self.store.as_ref(),
             runs: &self.live,
             uncommitted: &turn.before,

@@ -1,4 +1,4 @@
-//! Deadlines: a stepped wall clock can shorten a wait, never prolong it.
+//! Deadlines: a wall clock that jumps neither shortens nor prolongs a wait.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::model::{RunId, Timestamp};
 impl Core {
     /// Records what has become due.
     pub(super) fn on_time(&mut self, turn: &mut Turn) {
-        let now = self.clock.now();
+        let (now, expiry) = (self.clock.now(), self.expiry.now());
         let due: Vec<(RunId, Event)> = self
             .timed
             .iter()
-            .filter_map(|run| Some((*run, self.due(*run, now)?)))
+            .filter_map(|run| Some((*run, self.due(*run, expiry)?)))
             .collect();
         for (run, event) in due {
             self.record(turn, run, event);
         }
         self.start_what_was_early(turn, now);
-        self.expire_approvals(turn, now);
+        self.expire_approvals(turn, expiry);
         self.drain_on_time(turn);
     }
 
@@ -74,15 +74,15 @@ impl Core {
     }
 
     /// Milliseconds left of a timer that was set at a wall time and first seen at a monotonic one.
-    fn left(&self, (set, length): (Timestamp, u64), seen_ms: u64, now: Timestamp) -> u64 {
-        let by_wall = now.millis_since(set);
+    fn left(&self, (set, length): (Timestamp, u64), seen_ms: u64, expiry: Timestamp) -> u64 {
+        let by_wall = expiry.millis_since(set);
         let by_monotonic = self.clock.monotonic_ms().saturating_sub(seen_ms);
         length.saturating_sub(by_wall.max(by_monotonic))
     }
 
     /// How long the loop may wait for messages.
     pub(super) fn next_wait(&self) -> Duration {
-        let now = self.clock.now();
+        let (now, expiry) = (self.clock.now(), self.expiry.now());
         let mut wait_ms = u64::try_from(TICK.as_millis()).unwrap_or(u64::MAX);
         for run in &self.timed {
             let Some(live) = self.live.get(run) else {
@@ -92,7 +92,7 @@ impl Core {
                 .into_iter()
                 .flatten()
             {
-                wait_ms = wait_ms.min(self.left(timer, live.timer_since_ms, now));
+                wait_ms = wait_ms.min(self.left(timer, live.timer_since_ms, expiry));
             }
         }
         if let Some(left_ms) = self.seals_in_ms() {
@@ -100,6 +100,9 @@ impl Core {
         }
         if let Some(wake) = self.next_start() {
             wait_ms = wait_ms.min(wake.millis_since(now));
+        }
+        if let Some((by, _)) = self.asked.first().filter(|_| self.draining.is_none()) {
+            wait_ms = wait_ms.min(by.millis_since(expiry));
         }
         Duration::from_millis(self.drain_wait_ms(wait_ms))
     }
@@ -111,9 +114,8 @@ impl Core {
             return None;
         }
         let early = self.early.first().map(|(time, _)| *time);
-        let asked = self.asked.first().map(|(time, _)| *time);
         let told = self.board.next_wake().filter(|_| self.starts_queued);
-        let wakes = [early, asked, self.scheduler.next_deadline(), told];
+        let wakes = [early, self.scheduler.next_deadline(), told];
         wakes.into_iter().flatten().min()
     }
 }

@@ -5,20 +5,18 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
+use super::super::expiry::SWEEP_MS;
+use super::compact::COMPACTED_BYTES_MIN;
 use super::{Performer, lock};
 use crate::git;
 use crate::model::retention::{HOURS_MS, STATISTICS_MS};
 use crate::model::{Config, Diagnostic, Notices, Outcome, RunId, Timestamp, Zone};
 use crate::process::give_back_memory;
-use crate::protocol::{Forgot, RunSummary};
-use crate::retention::{EndedRun, KeptFor, Reason, Selection};
+use crate::protocol::{ClockDoubt, ForgetRequest, Forgot, RunSummary};
+use crate::retention::{ClockRecord, EndedRun, KeptFor, Reason, STEADY_MS, Selection};
 use crate::store::thread_files::{FileError, remove_thread, thread_bytes};
-use crate::store::{Batch, Durability, Store, StoreError, Unreadable, Write, write_atomically};
-
-/// How often is looked for what is over.
-const LOOK_MS: u64 = 24 * 3_600_000;
+use crate::store::{Batch, Store, StoreError, Unreadable, Write};
 
 /// Runs that go in one commit beside the work.
 const PIECE_RUNS: usize = 64;
@@ -33,25 +31,22 @@ const REQUEST_RUNS: usize = 4_096;
 /// schedules with runs.
 const COUNTS_PIECES_MAX: usize = 100;
 
-/// A database that is smaller is not worth compacting.
-const COMPACTED_BYTES_MIN: u64 = 8 * 1024 * 1024;
-
-/// One that is larger is compacted only when somebody asks: commits wait meanwhile, and the watchdog does not for ever.
-const COMPACTED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-
-/// On one day of so many it is looked how much of its file the database needs.
-const WASTE_DAYS: i64 = 30;
-
-/// The file of the state directory that says when was last looked, by whichever engine.
-const LOOKED_FILE: &str = "forgotten";
-
 /// What is to be forgotten, the oldest last.
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     runs: Vec<RunId>,
     /// Whether the database is to be compacted once they are gone and nothing is under way: it needs little of its file.
     compacts: bool,
-    looked_at: Option<Timestamp>,
+}
+
+/// What a look found.
+struct Found {
+    /// The oldest last.
+    runs: Vec<RunId>,
+    forgot: Forgot,
+    /// Runs that stay.
+    left: u64,
+    clock: ClockRecord,
 }
 
 impl Performer {
@@ -60,25 +55,21 @@ impl Performer {
         let Ok(mut overdue) = self.overdue.try_lock() else {
             return;
         };
-        let now = self.parts.clock.now();
-        if overdue.runs.is_empty() && self.is_to_look(&mut overdue, now) {
-            match self.look(now) {
-                Ok((runs, forgot, left)) => {
-                    if let Some(newest) = forgot.clock_behind {
-                        let newest = newest.rfc3339();
-                        tracing::warn!(
-                            newest,
-                            "nothing is forgotten: the clock stands before the newest record"
-                        );
-                    }
-                    let most = runs.len() as u64 > left.saturating_mul(3);
+        if overdue.runs.is_empty() && self.parts.expiry.is_sweep_due() {
+            match self.look(false) {
+                Ok(found) => {
+                    let now = found.clock.expiry;
+                    log_forgotten(&found.forgot);
+                    let most = found.runs.len() as u64 > found.left.saturating_mul(3);
                     overdue.compacts |= most || self.wastes_space(now);
-                    overdue.runs = runs;
-                    self.forget_what_runs_left(now, &forgot.schedules);
+                    overdue.runs = found.runs;
+                    if !found.clock.is_doubted {
+                        self.forget_what_runs_left(now, &found.forgot.schedules);
+                    }
+                    self.parts.expiry.swept(found.clock);
                 }
                 Err(error) => tracing::warn!(%error, "what is over is not forgotten"),
             }
-            self.looked(&mut overdue, now);
             self.let_go_of_memory();
             if !overdue.runs.is_empty() {
                 return;
@@ -107,18 +98,27 @@ impl Performer {
     }
 
     /// Forgets at once what is over, as much as one request may take; or only tells it.
-    pub(super) fn forget_now(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
-        let forgot = self.forgotten_now(dry_run);
+    pub(super) fn forget_now(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        let forgot = self.forgotten_now(request);
         self.let_go_of_memory();
         forgot
     }
 
-    fn forgotten_now(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
+    fn forgotten_now(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
         let mut overdue = lock(&self.overdue);
-        let now = self.parts.clock.now();
-        let (mut runs, mut forgot, _) = self.look(now)?;
+        let Found {
+            mut runs,
+            mut forgot,
+            clock,
+            ..
+        } = self.look(request.trust_clock)?;
         forgot.database_bytes_before = self.parts.store.file_bytes()?;
-        if dry_run {
+        if request.dry_run {
+            return Ok(forgot);
+        }
+        log_forgotten(&forgot);
+        if clock.is_doubted {
+            self.parts.expiry.swept(clock);
             return Ok(forgot);
         }
         overdue.runs.clear();
@@ -130,8 +130,8 @@ impl Performer {
         if forgot.more {
             return Ok(forgot);
         }
-        self.forget_what_runs_left(now, &forgot.schedules);
-        self.looked(&mut overdue, now);
+        self.forget_what_runs_left(clock.expiry, &forgot.schedules);
+        self.parts.expiry.swept(clock);
         let store = self.parts.store.as_ref();
         let is_small = store.file_bytes()? < COMPACTED_BYTES_MIN;
         if is_small || self.is_at_work() || store.held_bytes()? * 2 > store.file_bytes()? {
@@ -146,15 +146,32 @@ impl Performer {
         Ok(forgot)
     }
 
-    /// What is over by now, the oldest last, and how many runs are left then.
-    fn look(&self, now: Timestamp) -> Result<(Vec<RunId>, Forgot, u64), StoreError> {
+    /// What is over by now; nothing while the wall clock is doubted.
+    fn look(&self, trusts_clock: bool) -> Result<Found, StoreError> {
         let store = self.parts.store.as_ref();
+        let newest = store.newest()?.map(RunId::timestamp);
+        let clock = self.parts.expiry.sweep(newest, trusts_clock);
+        if clock.is_doubted {
+            let wall = clock.swept_at;
+            let forgot = Forgot {
+                clock_behind: newest.filter(|newest| *newest > wall),
+                clock_doubt: Some(ClockDoubt {
+                    steady_since: clock.steady_since,
+                    believed_at: clock.steady_since.plus_millis(STEADY_MS),
+                }),
+                ..Forgot::default()
+            };
+            return Ok(Found {
+                runs: Vec::new(),
+                forgot,
+                left: u64::MAX,
+                clock,
+            });
+        }
+        let now = clock.expiry;
         let config = self.parts.definitions.current().config.clone();
         let kept = Kept::of(store, now, &config)?;
         let mut selection = Selection::new(config.retention, now);
-        if let Some(newest) = store.newest()? {
-            selection.recorded(newest.timestamp());
-        }
         let directory = self.logs.directory(&config.threads_dir).ok();
         let (mut forgot, mut all) = (Forgot::default(), 0_u64);
         store.summaries(None, &mut |run| {
@@ -174,17 +191,23 @@ impl Performer {
             ControlFlow::Continue(())
         })?;
         let decided = selection.decide();
-        forgot.clock_behind = decided.clock_behind;
-        forgot.run_count = decided.runs.len() as u64;
-        for going in &decided.runs {
+        forgot.run_count = decided.len() as u64;
+        for going in &decided {
             forgot.early_run_count += u64::from(going.reason == Reason::Bytes);
             forgot.newest = forgot.newest.max(Some(going.ended_at));
+            forgot.oldest = forgot
+                .oldest
+                .or(Some(going.ended_at))
+                .min(Some(going.ended_at));
             forgot.thread_bytes = forgot.thread_bytes.saturating_add(going.thread_bytes);
         }
         forgot.schedules = self.schedules_gone(now)?;
-        let runs = decided.runs.iter().map(|going| going.run).collect();
-        let left = all.saturating_sub(forgot.run_count);
-        Ok((runs, forgot, left))
+        Ok(Found {
+            runs: decided.iter().map(|going| going.run).collect(),
+            left: all.saturating_sub(forgot.run_count),
+            forgot,
+            clock,
+        })
     }
 
     /// Forgets these runs: their threads, what is kept of them in the repository, their records.
@@ -292,76 +315,53 @@ impl Performer {
         let over = now.minus_millis(config.retention.slots_ms);
         let counts = Batch {
             writes: vec![
-                Write::ForgetCounts(day),
-                Write::ForgetCounts(hour),
+                Write::ForgetCounts(day.clone()),
+                Write::ForgetCounts(hour.clone()),
                 Write::ForgetHours(over),
             ],
         };
         let swept = forget_counts(store, &counts)
-            .and_then(|()| store.sweep_payloads(now.minus_millis(LOOK_MS)))
+            .inspect(|some| {
+                if *some {
+                    let (slots, hours, days) = (over.rfc3339(), &hour, &day);
+                    tracing::info!(slots, hours, days, "counts of before then were removed");
+                }
+            })
+            .and_then(|_| store.sweep_payloads(now.minus_millis(SWEEP_MS)))
+            .inspect(|count| {
+                if *count > 0 {
+                    tracing::info!(count, "payloads that no run names were removed");
+                }
+            })
             .and_then(|_| self.forget_schedules(gone));
         if let Err(error) = swept {
             tracing::warn!(%error, "what is over is not forgotten");
         }
     }
+}
 
-    /// Whether a day has passed, for whichever engine looked last.
-    fn is_to_look(&self, overdue: &mut Overdue, now: Timestamp) -> bool {
-        let path = self.looked_file();
-        let looked_at = *overdue.looked_at.get_or_insert_with(|| {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            Timestamp::parse(text.trim()).unwrap_or(Timestamp::from_millis(0))
-        });
-        // A clock that was set back is no reason to wait for it.
-        looked_at > now || now.millis_since(looked_at) >= LOOK_MS
-    }
-
-    fn looked(&self, overdue: &mut Overdue, now: Timestamp) {
-        overdue.looked_at = Some(now);
-        let text = format!("{}\n", now.rfc3339());
-        let written = write_atomically(
-            &self.looked_file(),
-            text.as_bytes(),
-            0o600,
-            Durability::Process,
+/// Logs which runs are forgotten and why, or why none is.
+fn log_forgotten(forgot: &Forgot) {
+    let time = |at: Option<Timestamp>| at.map(Timestamp::rfc3339).unwrap_or_default();
+    if let Some(doubt) = forgot.clock_doubt {
+        let (since, until) = (doubt.steady_since.rfc3339(), doubt.believed_at.rfc3339());
+        let newest = time(forgot.clock_behind);
+        tracing::warn!(
+            since,
+            until,
+            newest,
+            "nothing is forgotten: the clock has jumped, or stands before the newest record"
         );
-        if let Err(error) = written {
-            tracing::warn!(%error, "it will be looked again for what is over");
-        }
-    }
-
-    fn looked_file(&self) -> PathBuf {
-        self.parts.state_dir.join(LOOKED_FILE)
-    }
-
-    fn is_at_work(&self) -> bool {
-        let open = self.parts.view.open(0);
-        open.running + open.queued > 0
-    }
-
-    /// Whether the database's file takes twice of what is in it. Every record is read for that.
-    fn wastes_space(&self, now: Timestamp) -> bool {
-        let store = self.parts.store.as_ref();
-        let day = now.millis().div_euclid(LOOK_MS.cast_signed());
-        let wastes = || Ok::<bool, StoreError>(store.held_bytes()? * 2 < store.file_bytes()?);
-        day.rem_euclid(WASTE_DAYS) == 0 && wastes().unwrap_or(false)
-    }
-
-    /// Commits wait while the database is compacted, so that is done while nothing is under way.
-    fn compact(&self) {
-        let store = self.parts.store.as_ref();
-        let compacted = store.file_bytes().and_then(|before| {
-            if !(COMPACTED_BYTES_MIN..COMPACTED_BYTES_MAX).contains(&before) {
-                return Ok(());
-            }
-            store.compact()?;
-            let after = store.file_bytes()?;
-            tracing::info!(before, after, "the database was compacted");
-            Ok(())
-        });
-        if let Err(error) = compacted {
-            tracing::warn!(%error, "the database is not compacted");
-        }
+    } else if forgot.run_count > 0 {
+        let by_bytes = forgot.early_run_count;
+        tracing::info!(
+            by_age = forgot.run_count - by_bytes,
+            by_bytes,
+            oldest = time(forgot.oldest),
+            newest = time(forgot.newest),
+            thread_bytes = forgot.thread_bytes,
+            "runs that `retention` does not keep are forgotten, with journal and thread"
+        );
     }
 }
 
@@ -417,16 +417,16 @@ impl Kept {
     }
 }
 
-/// Forgets piece by piece, until there is nothing left that a commit would write.
-fn forget_counts(store: &dyn Store, counts: &Batch) -> Result<(), StoreError> {
-    for _ in 0..COUNTS_PIECES_MAX {
+/// Forgets piece by piece, until there is nothing left that a commit would write; returns whether there was something.
+fn forget_counts(store: &dyn Store, counts: &Batch) -> Result<bool, StoreError> {
+    for piece in 0..COUNTS_PIECES_MAX {
         let before = store.counters().commits;
         store.commit(counts)?;
         if store.counters().commits == before {
-            break;
+            return Ok(piece > 0);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use workerctl_landing::LandError;
 use workerctl_trees::TreeError;
 
 use super::definitions::Definitions;
+use super::expiry::Expiry;
 use super::inbox::Inbox;
 use super::view::View;
 use super::work::{Effects, NoticeResult, Telling, Work};
@@ -16,7 +17,7 @@ use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::model::{Diagnostic, RunId, Timestamp};
-use crate::protocol::{Forgot, NotifyTest, Probe};
+use crate::protocol::{ForgetRequest, Forgot, NotifyTest, Probe};
 use crate::store::Store;
 use crate::thread::metrics::RefusalLine;
 
@@ -24,6 +25,7 @@ use crate::thread::metrics::RefusalLine;
 pub(super) mod agent;
 mod command;
 mod commit;
+mod compact;
 mod execute;
 mod forget;
 mod held;
@@ -78,6 +80,8 @@ pub(super) struct EffectParts {
     pub keep_refs_ms: u64,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// By which time things expire.
+    pub expiry: Arc<Expiry>,
     /// What readers see.
     pub view: Arc<View>,
     /// Where is recorded what an action learns that goes on.
@@ -191,8 +195,8 @@ impl Effects for Performer {
         self.forget_piece();
     }
 
-    fn forget(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
-        self.forget_now(dry_run)
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.forget_now(request)
     }
 
     fn let_go(&self) {

@@ -7,14 +7,12 @@ use std::time::SystemTime;
 use workerctl_landing::{FileJournal, Record, clear, late_edits};
 use workerctl_trees::Trees;
 
+use super::super::expiry::SWEEP_MS;
 use super::super::landings::DIRECTORY;
 use super::{Performer, lock};
 use crate::git;
 use crate::model::{RunId, Timestamp};
 use crate::store::{Store, StoreError};
-
-/// How often expired refs are looked for.
-const SWEEP_MS: u64 = 24 * 3_600_000;
 
 /// Landings of which what they replaced is kept: a skill that runs every minute would else hold a day's versions.
 const LANDINGS_KEPT: usize = 32;
@@ -39,15 +37,22 @@ enum RunStatus {
 impl Performer {
     /// Once a day: drops what is kept whose time is over.
     pub(super) fn sweep(&self) {
-        let now = self.parts.clock.now();
+        let now = self.parts.expiry.now();
         let mut swept = lock(&self.swept);
-        if swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS) {
+        let is_recent = swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS);
+        if is_recent || self.parts.expiry.is_doubted() {
             return;
         }
         *swept = Some(now);
         drop(swept);
         self.sweep_trees(now);
-        self.sweep_landings(|changed| now.millis_since(changed) >= SWEEP_MS);
+        let count = self.sweep_landings(|changed| now.millis_since(changed) >= SWEEP_MS);
+        if count > 0 {
+            tracing::info!(
+                count,
+                "files that landings replaced more than a day ago were removed"
+            );
+        }
         let kept_ms = self.parts.keep_refs_ms;
         let expired = git::expired_refs(&self.parts.workspace, before_s(now, kept_ms));
         let (ended, unknown) = match self.sorted(expired.unwrap_or_default()) {
@@ -79,9 +84,15 @@ impl Performer {
             return;
         };
         let now_s = now.millis().div_euclid(1_000);
-        let swept = Trees::at(root).sweep(&self.parts.tree_limits, now_s);
-        if let Err(error) = swept {
-            tracing::warn!(%error, "trees that are not used could not be removed");
+        match Trees::at(root).sweep(&self.parts.tree_limits, now_s) {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => {
+                let idle_s = self.parts.tree_limits.idle_s;
+                tracing::info!(?removed, idle_s, "trees beyond `trees` were removed");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "trees that are not used could not be removed");
+            }
         }
     }
 
@@ -96,23 +107,29 @@ impl Performer {
     }
 
     /// What a landing took out of checkouts stays for a day, of the newest ones: a late edit in it is named then.
-    fn sweep_landings(&self, is_over: impl Fn(Timestamp) -> bool) {
+    fn sweep_landings(&self, is_over: impl Fn(Timestamp) -> bool) -> usize {
         let Ok(_alone) = self.landing.try_write() else {
-            return;
+            return 0;
         };
         let Ok(entries) = std::fs::read_dir(self.parts.state_dir.join(DIRECTORY)) else {
-            return;
+            return 0;
         };
+        let mut count = 0;
         let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         // Names of runs sort by time.
         all.sort_unstable_by(|one, other| other.cmp(one));
         for (nth, path) in all.into_iter().enumerate() {
-            if (nth >= LANDINGS_KEPT || is_over(changed_at(&path)))
-                && let Err(error) = end_landing(&path)
-            {
-                tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
+            if nth < LANDINGS_KEPT && !is_over(changed_at(&path)) {
+                continue;
+            }
+            match end_landing(&path) {
+                Ok(()) => count += usize::from(!path.exists()),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
+                }
             }
         }
+        count
     }
 
     /// The runs that ended here, and those that this store does not know.
@@ -134,6 +151,14 @@ impl Performer {
     }
 
     fn drop_each(&self, runs: &[git::RunId]) {
+        if let Some(oldest) = runs.iter().map(git::RunId::as_str).min() {
+            let count = runs.len();
+            tracing::info!(
+                count,
+                oldest,
+                "references of runs beyond `keep_refs` are dropped"
+            );
+        }
         for run in runs {
             if let Err(error) = git::drop_refs(&self.parts.workspace, run) {
                 tracing::warn!(%error, "expired refs could not be dropped");

@@ -143,7 +143,7 @@ impl Scheduler {
         let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
-        let over = context.now.minus_millis(context.slots_kept_ms);
+        let over = context.expiry.minus_millis(context.slots_kept_ms);
         let (mut old, mut until) = (Vec::new(), None);
         let is_needed = |row: &SlotRow| {
             let is_there = |run| context.runs.is_waiting(run).is_some();

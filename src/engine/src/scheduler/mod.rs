@@ -46,6 +46,8 @@ const FIRST_EVALUATIONS_LEAST: usize = 20;
 pub(crate) struct SchedulerContext<'a> {
     /// The time.
     pub now: Timestamp,
+    /// By which time things expire.
+    pub expiry: Timestamp,
     /// What is committed. It is only read.
     pub store: &'a dyn Store,
     /// The runs there are.

@@ -88,6 +88,7 @@ impl Rig {
             runs: &self.runs,
             uncommitted: &[],
             is_draining: false,
+            expiry: self.now,
             slots_kept_ms: self.slots_kept_ms,
         };
         ask(&mut self.scheduler, &context);

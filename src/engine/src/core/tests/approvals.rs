@@ -47,3 +47,32 @@ fn an_approval_counts_for_what_was_shown_alone() {
     bench.settle(spec.run).unwrap();
     assert_eq!(world.lock().unwrap().executed, [(spec.run, 1)]);
 }
+
+#[test]
+fn an_approval_waits_on_while_the_clock_is_a_year_ahead() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let asks = Approving {
+        before: Gate::Execution,
+        expires_ms: HOUR_MS,
+    };
+    let plan = Plan {
+        approval: Some(asks),
+        ..plan(true)
+    };
+    let spec = spec(1, plan);
+    let _answer = bench.submit(&spec, None);
+    while bench.core.asked.is_empty() {
+        bench.turn().unwrap();
+    }
+    let ahead = 365 * 24 * HOUR_MS.cast_signed();
+    bench.clock.step(ahead);
+    bench.turn().unwrap();
+    assert_eq!(bench.core.asked.len(), 1);
+    // The loop does not turn all the time for it.
+    assert!(bench.core.next_wait() > std::time::Duration::from_secs(1));
+    bench.clock.step(-ahead);
+    bench.clock.advance(HOUR_MS);
+    bench.turn().unwrap();
+    assert!(bench.core.asked.is_empty());
+}

@@ -330,6 +330,11 @@ pub(super) fn bench(
         board: Board::stored(store, clock.now()).unwrap(),
         store: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        expiry: Arc::new(Expiry::open(
+            std::path::Path::new("/nonexistent"),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            None,
+        )),
         view: Arc::clone(&view),
         inbox: Arc::clone(&inbox),
         effects: Arc::new(effects),

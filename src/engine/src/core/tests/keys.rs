@@ -41,3 +41,19 @@ fn a_key_answers_for_a_day_and_no_longer() {
     let (other, is_known) = submitted(&mut bench, 200, "key");
     assert!(other != first && !is_known);
 }
+
+#[test]
+fn a_key_answers_while_the_clock_is_a_year_ahead_and_afterwards() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let (first, _) = submitted(&mut bench, 0, "key");
+    let ahead = 365 * 24 * HOUR_MS.cast_signed();
+    bench.clock.step(ahead);
+    assert_eq!(submitted(&mut bench, 1, "key"), (first, true));
+    // What is committed drops keys whose time is over, once an hour.
+    bench.clock.advance(HOUR_MS);
+    submitted(&mut bench, 2, "other");
+    assert_eq!(submitted(&mut bench, 3, "key"), (first, true));
+    bench.clock.step(-ahead);
+    assert_eq!(submitted(&mut bench, 4, "key"), (first, true));
+}
