@@ -20,6 +20,8 @@ mod context;
 mod destinations;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
+#[path = "main_job/git_settings.rs"]
+mod git_settings;
 #[path = "main_job/housekeeping.rs"]
 mod housekeeping;
 #[path = "main_job/isolation.rs"]
@@ -52,6 +54,8 @@ mod strangers;
 mod targets;
 #[path = "main_job/threads.rs"]
 mod threads;
+#[path = "main_job/torn_trees.rs"]
+mod torn_trees;
 #[path = "main_job/traces.rs"]
 mod traces;
 #[path = "main_job/tree_places.rs"]

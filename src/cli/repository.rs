@@ -47,16 +47,16 @@ pub(crate) fn create(directory: &Path) -> Result<Option<Repository>, Diagnostic>
     }
 }
 
-/// Makes the first commit of a repository from files given relative to its root, as `Name <mail>`.
+/// Makes the first commit of a repository from files given relative to its root, as `Name <mail>` or as git knows it.
 /// Answers the commit in hex.
 pub(crate) fn first_commit(
     root: &Path,
     files: &[String],
-    author: &str,
+    author: Option<&str>,
     message: &str,
     now: Timestamp,
 ) -> Result<String, Diagnostic> {
-    let who = git::author(root, Some(author)).map_err(|error| {
+    let identity = git::identity(root, author).map_err(|error| {
         let told = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
         hinted(told, error.hint())
     })?;
@@ -66,7 +66,7 @@ pub(crate) fn first_commit(
         .collect();
     let paths = paths.map_err(|error| refused(&error.into()))?;
     let how = FirstCommit {
-        author: &who,
+        identity: &identity,
         message,
         time_s: now.millis().div_euclid(1_000),
         offset_min: 0,

@@ -70,7 +70,22 @@ const OTHERS: &[Row] = &[
         "a submodule that the run writes into",
         "in-submodule",
         with_submodule!(""),
-        Fails("record", "submodule"),
+        // To git it is not checked out there, and whatever lies in its place is nobody's.
+        WithNothing,
+    ),
+    row(
+        "a submodule that the run moves",
+        "moves-submodule",
+        with_submodule!(
+            "git -C ../other commit -q --allow-empty -m next; git -C ../other rev-parse HEAD > moved; git add moved; git commit -q -m moved; git submodule deinit -q -f sub"
+        ),
+        Lands("main", &["sub"]),
+    ),
+    row(
+        "a submodule that the run removes",
+        "removes-submodule",
+        with_submodule!("git submodule deinit -q -f sub"),
+        Lands("main", &[".gitmodules", "sub"]),
     ),
     row(
         "a submodule that the run would commit in",

@@ -82,6 +82,8 @@ const SKILLS: &str = r#"
   - {id: huge, description: d, mutating: true, run: "head -c 48M /dev/zero > huge.bin"}
   - {id: nested, description: d, mutating: true, run: "git init -q inner; echo x > inner/x"}
   - {id: in-submodule, description: d, mutating: true, run: "mkdir -p sub; echo run > sub/inner.txt"}
+  - {id: moves-submodule, description: d, mutating: true, run: "git update-index --cacheinfo 160000,$(cat moved),sub"}
+  - {id: removes-submodule, description: d, mutating: true, run: "git rm -q sub"}
   - {id: at-submodule, description: d, mutating: true, cwd: sub, run: "echo out > out.md"}
   - {id: in-inner, description: d, mutating: true, cwd: inner, run: "echo out > out.md"}
   - {id: switches, description: d, mutating: true, run: "git switch -q -c elsewhere; echo out > out.md"}

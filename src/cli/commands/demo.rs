@@ -179,12 +179,12 @@ fn begin(session: &Session<'_>, root: &Path) -> Result<String, Diagnostic> {
         );
     }
     let (author, config) = match repository::author(root, None) {
-        Ok(author) => (author, init::CONFIG_TEXT.to_owned()),
-        Err(_) => (AUTHOR.to_owned(), config_with_author()),
+        Ok(_) => (None, init::CONFIG_TEXT.to_owned()),
+        Err(_) => (Some(AUTHOR), config_with_author()),
     };
     let files = init::write_files(root, &config, true)?;
     let now = session.clock.now();
-    repository::first_commit(root, &files.written, &author, FIRST_MESSAGE, now)
+    repository::first_commit(root, &files.written, author, FIRST_MESSAGE, now)
 }
 
 fn config_with_author() -> String {

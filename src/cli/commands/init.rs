@@ -272,10 +272,9 @@ fn begin(
     match repository::author(root, None) {
         Err(unknown) => made.unknown = Some(unknown),
         Ok(_) if files.written.is_empty() => {}
-        Ok(author) => {
+        Ok(_) => {
             let now = session.clock.now();
-            let commit =
-                repository::first_commit(root, &files.written, &author, FIRST_MESSAGE, now)?;
+            let commit = repository::first_commit(root, &files.written, None, FIRST_MESSAGE, now)?;
             made.commit = Some(commit);
         }
     }

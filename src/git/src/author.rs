@@ -1,10 +1,10 @@
 //! Who a run's commit is by.
 
-use std::ffi::OsStr;
+use std::env;
 use std::path::Path;
-use std::{env, iter};
 
-use git2::{Config, ConfigLevel, ErrorCode, Repository, RepositoryOpenFlags};
+use chrono::{DateTime, NaiveDateTime};
+use git2::{Config, Signature, Time};
 use serde::{Deserialize, Serialize};
 
 use super::open::Handle;
@@ -38,6 +38,14 @@ pub enum AuthorError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A date of the environment in a form that is not read.
+    #[error("`{variable}` is `{value}`, which is no date")]
+    Date {
+        /// The variable.
+        variable: &'static str,
+        /// Its value, escaped.
+        value: String,
+    },
     /// The configuration cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -48,7 +56,7 @@ impl AuthorError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unset { .. } => "author_unset",
-            Self::Invalid { .. } => "author_invalid",
+            Self::Invalid { .. } | Self::Date { .. } => "author_invalid",
             Self::Git(error) => error.code(),
         }
     }
@@ -62,89 +70,199 @@ impl AuthorError {
                     .to_owned(),
             ),
             Self::Invalid { .. } => Some("write it as `Your Name <you@example.com>`".to_owned()),
+            Self::Date { variable, .. } => Some(format!(
+                "write it as `2005-04-07T22:13:13+02:00` or `@1112911993 +0200`, or unset `{variable}`"
+            )),
             Self::Git(error) => error.hint(),
         }
     }
 }
 
-/// The author of a run's commit: `configured` (`Name <mail>`, from `commit.author`), else
-/// `author.*` of git's configuration, else `user.*`.
-pub fn author(cwd: &Path, configured: Option<&str>) -> Result<Author, AuthorError> {
-    if let Some(text) = configured {
-        let invalid = || AuthorError::Invalid {
-            what: "form",
-            value: text.escape_debug().to_string(),
-            why: "it is not `Name <mail>`",
-        };
-        let (name, rest) = text.split_once('<').ok_or_else(invalid)?;
-        let email = rest.trim_end().strip_suffix('>').ok_or_else(invalid)?;
-        return checked(name.trim(), email.trim());
+/// Who a commit is by and who makes it, as git would write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Who wrote the change.
+    pub author: Author,
+    /// Who commits it; the logs of references have it too.
+    pub committer: Author,
+    author_date: Option<GivenDate>,
+    committer_date: Option<GivenDate>,
+}
+
+impl From<Author> for Identity {
+    /// One who both writes and commits, when it is made.
+    fn from(author: Author) -> Self {
+        Self {
+            committer: author.clone(),
+            author,
+            author_date: None,
+            committer_date: None,
+        }
     }
-    let settings = Settings::of(cwd)?;
-    let get = |keys: [&'static str; 2]| {
-        let found = keys.iter().find_map(|key| settings.get(key));
-        found
-            .filter(|v| !v.trim().is_empty())
-            .ok_or(AuthorError::Unset { missing: keys[1] })
+}
+
+impl Identity {
+    /// Author and committer as a commit has them; `time` is when it is made, see [`Self::author_time`].
+    pub(super) fn signatures(
+        &self,
+        time: (i64, i32),
+    ) -> Result<[Signature<'static>; 2], git2::Error> {
+        let signature = |who: &Author, (time_s, offset_min)| {
+            Signature::new(&who.name, &who.email, &Time::new(time_s, offset_min))
+        };
+        Ok([
+            signature(&self.author, self.author_time(time))?,
+            signature(&self.committer, self.committer_time(time))?,
+        ])
+    }
+
+    /// When the change was written, in seconds since 1970, and the offset of the zone from UTC in minutes: as
+    /// `GIT_AUTHOR_DATE` says, else `otherwise`.
+    pub fn author_time(&self, otherwise: (i64, i32)) -> (i64, i32) {
+        self.author_date
+            .map_or(otherwise, |date| date.in_zone(otherwise.1))
+    }
+
+    /// When it is committed: as `GIT_COMMITTER_DATE` says, else `otherwise`.
+    pub fn committer_time(&self, otherwise: (i64, i32)) -> (i64, i32) {
+        self.committer_date
+            .map_or(otherwise, |date| date.in_zone(otherwise.1))
+    }
+}
+
+/// The author of a run's commit, see [`identity`].
+pub fn author(cwd: &Path, configured: Option<&str>) -> Result<Author, AuthorError> {
+    Ok(identity(cwd, configured)?.author)
+}
+
+/// The identity of a run's commit: `configured` (`Name <mail>`, from `commit.author`); else, as for git itself,
+/// `GIT_AUTHOR_*` and `GIT_COMMITTER_*` of this process, `author.*` and `committer.*` of git's configuration, `user.*`,
+/// and of the mail address `EMAIL`. Names that git would guess from the machine are not taken.
+///
+/// # Errors
+/// None is known, or a value is not usable.
+pub fn identity(cwd: &Path, configured: Option<&str>) -> Result<Identity, AuthorError> {
+    let dates = (date("GIT_AUTHOR_DATE")?, date("GIT_COMMITTER_DATE")?);
+    let (author, committer) = match configured {
+        Some(text) => {
+            let author = parsed(text)?;
+            (author.clone(), author)
+        }
+        None => {
+            let config = configuration(cwd)?;
+            (role(&config, "author")?, role(&config, "committer")?)
+        }
     };
-    let name = get(["author.name", "user.name"])?;
-    let email = get(["author.email", "user.email"])?;
+    Ok(Identity {
+        author,
+        committer,
+        author_date: dates.0,
+        committer_date: dates.1,
+    })
+}
+
+fn parsed(text: &str) -> Result<Author, AuthorError> {
+    let invalid = || AuthorError::Invalid {
+        what: "form",
+        value: text.escape_debug().to_string(),
+        why: "it is not `Name <mail>`",
+    };
+    let (name, rest) = text.split_once('<').ok_or_else(invalid)?;
+    let email = rest.trim_end().strip_suffix('>').ok_or_else(invalid)?;
     checked(name.trim(), email.trim())
 }
 
-/// Git's configuration in a repository, found where git itself would look for it.
-struct Settings {
-    /// Each file by itself, the one that wins first.
-    levels: Vec<Config>,
+fn configuration(cwd: &Path) -> Result<Config, GitError> {
+    let config = Handle::open(cwd)?.repo.config();
+    let config = config.and_then(|mut config| config.snapshot());
+    config.map_err(git("read the configuration"))
 }
 
-impl Settings {
-    fn of(cwd: &Path) -> Result<Self, GitError> {
-        let fail = git("read the configuration");
-        let handle = Handle::open(cwd)?;
-        // The git library honours these variables only together with others, such as
-        // `GIT_INDEX_FILE`, which must not reach us. Of this handle nothing but the configuration is read.
-        let asked =
-            ["GLOBAL", "SYSTEM", "NOSYSTEM"].map(|of| env::var_os(format!("GIT_CONFIG_{of}")));
-        let config = if asked.iter().any(Option::is_some) {
-            let flags = RepositoryOpenFlags::FROM_ENV
-                | RepositoryOpenFlags::NO_SEARCH
-                | RepositoryOpenFlags::NO_DOTGIT;
-            Repository::open_ext(handle.repo.path(), flags, iter::empty::<&OsStr>())
-                .and_then(|repo| repo.config())
-        } else {
-            handle.repo.config()
-        };
-        let config = config.map_err(&fail)?;
-        let mut levels = Vec::new();
-        for level in Self::ORDER {
-            // For git the variable takes the place of both files of a person, also when it is empty.
-            let replaced = match level {
-                ConfigLevel::XDG => asked[0].is_some(),
-                ConfigLevel::Global => asked[0].as_ref().is_some_and(|file| file.is_empty()),
-                _ => false,
-            };
-            match config.open_level(level).and_then(|mut one| one.snapshot()) {
-                Ok(_) if replaced => {}
-                Ok(one) => levels.push(one),
-                Err(e) if e.code() == ErrorCode::NotFound => {}
-                Err(e) => return Err(fail(e)),
-            }
+/// Name and mail address of an `author` or a `committer`.
+fn role(config: &Config, role: &str) -> Result<Author, AuthorError> {
+    let find = |what: &str, missing: &'static str| {
+        let variable = format!("GIT_{}_{}", role.to_uppercase(), what.to_uppercase());
+        let mut found = env::var(variable)
+            .ok()
+            .filter(|value| !value.trim().is_empty());
+        for key in [format!("{role}.{what}"), format!("user.{what}")] {
+            found = found.or_else(|| {
+                let value = config.get_string(&key).ok();
+                value.filter(|value| !value.trim().is_empty())
+            });
         }
-        Ok(Self { levels })
+        if what == "email" {
+            found = found.or_else(|| env::var("EMAIL").ok());
+        }
+        found
+            .filter(|value| !value.trim().is_empty())
+            .ok_or(AuthorError::Unset { missing })
+    };
+    let (name, email) = (find("name", "user.name")?, find("email", "user.email")?);
+    checked(name.trim(), email.trim())
+}
+
+/// A date of the environment, which need not name its zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct GivenDate {
+    /// Seconds since 1970 in UTC, or in the zone that is not named.
+    seconds: i64,
+    offset_min: Option<i32>,
+}
+
+impl GivenDate {
+    fn in_zone(self, offset_min: i32) -> (i64, i32) {
+        match self.offset_min {
+            Some(offset_min) => (self.seconds, offset_min),
+            None => (self.seconds - i64::from(offset_min) * 60, offset_min),
+        }
     }
 
-    const ORDER: [ConfigLevel; 6] = [
-        ConfigLevel::Worktree,
-        ConfigLevel::Local,
-        ConfigLevel::Global,
-        ConfigLevel::XDG,
-        ConfigLevel::System,
-        ConfigLevel::ProgramData,
-    ];
+    /// One of the forms that git documents: its own (`@1112911993 +0200`), RFC 2822 and ISO 8601.
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Some((seconds, zone)) = text.split_once(' ')
+            && let Ok(seconds) = seconds.trim_start_matches('@').parse()
+        {
+            let zone = DateTime::parse_from_str(&format!("1970-01-02 00:00 {zone}"), "%F %R %z");
+            let offset_min = Some(zone.ok()?.offset().local_minus_utc() / 60);
+            return Some(Self {
+                seconds,
+                offset_min,
+            });
+        }
+        let forms = ["%F %T %z", "%FT%T%z", "%F %T%z", "%FT%T %z"];
+        let zoned = forms
+            .iter()
+            .find_map(|form| DateTime::parse_from_str(text, form).ok());
+        if let Some(zoned) = zoned.or_else(|| DateTime::parse_from_rfc2822(text).ok()) {
+            return Some(Self {
+                seconds: zoned.timestamp(),
+                offset_min: Some(zoned.offset().local_minus_utc() / 60),
+            });
+        }
+        let forms = ["%FT%T", "%F %T"];
+        let plain = forms
+            .iter()
+            .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+        Some(Self {
+            seconds: plain?.and_utc().timestamp(),
+            offset_min: None,
+        })
+    }
+}
 
-    fn get(&self, key: &str) -> Option<String> {
-        self.levels.iter().find_map(|one| one.get_string(key).ok())
+fn date(variable: &'static str) -> Result<Option<GivenDate>, AuthorError> {
+    let Some(text) = env::var_os(variable).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    match GivenDate::parse(&text) {
+        Some(date) => Ok(Some(date)),
+        None => Err(AuthorError::Date {
+            variable,
+            value: text.escape_debug().to_string(),
+        }),
     }
 }
 
@@ -173,4 +291,31 @@ fn checked(name: &str, email: &str) -> Result<Author, AuthorError> {
         name: name.to_owned(),
         email: email.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_in_the_forms_that_git_documents() {
+        let table = [
+            ("@1112904793 +0200", Some((1_112_904_793, 120))),
+            ("1112904793 -0330", Some((1_112_904_793, -210))),
+            (
+                "Thu, 07 Apr 2005 22:13:13 +0200",
+                Some((1_112_904_793, 120)),
+            ),
+            ("2005-04-07T22:13:13+02:00", Some((1_112_904_793, 120))),
+            ("2005-04-07 22:13:13 +0200", Some((1_112_904_793, 120))),
+            // Without a zone, in that of the run.
+            ("2005-04-07T22:13:13", Some((1_112_908_393, 60))),
+            ("yesterday", None),
+            ("1112904793", None),
+        ];
+        for (text, wanted) in table {
+            let found = GivenDate::parse(text).map(|date| date.in_zone(60));
+            assert_eq!(found, wanted, "{text}");
+        }
+    }
 }

@@ -10,11 +10,12 @@ use git2::{Config, ErrorCode, Reference, Repository, RepositoryInitOptions, Repo
 
 use workerctl_landing::error::{GitError, git, git_write, io_at};
 use workerctl_landing::ids::{Oid, RepoPath};
+use workerctl_landing::open::outer_configuration;
 use workerctl_landing::{
-    Journal, LandError, LogLine, MetFile, Outcome, Plan, Request, Unobserved, clear, land,
+    Journal, LandError, LogLine, MetFile, Outcome, Plan, Request, Sharing, Unobserved, clear, land,
 };
 
-use super::author::Author;
+use super::author::Identity;
 use super::open::{Facts, Handle, locate};
 
 /// The first branch where git's configuration names none.
@@ -27,10 +28,10 @@ pub const FIRST_COMMIT_PATHS_MAX: usize = 1_024;
 #[derive(Debug, Clone, Copy)]
 pub struct FirstCommit<'a> {
     /// Author and committer.
-    pub author: &'a Author,
+    pub identity: &'a Identity,
     /// The whole message.
     pub message: &'a str,
-    /// When, in seconds since 1970.
+    /// When, in seconds since 1970, where the identity does not say it.
     pub time_s: i64,
     /// The offset of the author's zone from UTC in minutes.
     pub offset_min: i32,
@@ -42,7 +43,10 @@ pub struct FirstCommit<'a> {
 /// copied, because a template may bring hooks.
 pub fn create_repository(dir: &Path) -> Result<Facts, GitError> {
     refuse_within_another(dir)?;
-    let branch = initial_branch()?;
+    let mut config = outer_configuration()?;
+    let config = config.snapshot().map_err(git("read git's configuration"))?;
+    let branch = initial_branch(&config)?;
+    let sharing = Sharing::read(&config)?;
     let mut options = RepositoryInitOptions::new();
     options
         .no_reinit(true)
@@ -52,9 +56,36 @@ pub fn create_repository(dir: &Path) -> Result<Facts, GitError> {
         .initial_head(&branch);
     let made =
         Repository::init_opts(dir, &options).map_err(git_write("make a repository in", dir))?;
+    share(&made, sharing)?;
     let git_dir = File::open(made.path()).map_err(io_at("open", made.path()))?;
     rustix::fs::syncfs(git_dir).map_err(io_at("sync", made.path()))?;
     locate(dir)
+}
+
+/// Gives all of a new repository the permissions that `core.sharedRepository` of a user asks for, as `git init` does.
+fn share(made: &Repository, sharing: Sharing) -> Result<(), GitError> {
+    let value = match sharing {
+        Sharing::Umask => return Ok(()),
+        Sharing::AtLeast(mode) if mode & 0o004 == 0 => "1".to_owned(),
+        Sharing::AtLeast(_) => "2".to_owned(),
+        Sharing::Exactly(mode) => format!("0{mode:o}"),
+    };
+    let fail = git_write("write the settings of", made.path());
+    let mut config = made.config().map_err(&fail)?;
+    config
+        .set_str("core.sharedrepository", &value)
+        .and_then(|()| config.set_bool("receive.denyNonFastforwards", true))
+        .map_err(fail)?;
+    let mut left = vec![made.path().to_owned()];
+    while let Some(path) = left.pop() {
+        sharing.adjust(&path)?;
+        if path.is_dir() {
+            for entry in std::fs::read_dir(&path).map_err(io_at("list", &path))? {
+                left.push(entry.map_err(io_at("list", &path))?.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Any repository counts, also one that cannot be worked with.
@@ -73,15 +104,12 @@ fn refuse_within_another(dir: &Path) -> Result<(), GitError> {
     }
 }
 
-fn initial_branch() -> Result<String, GitError> {
-    let fail = git("read git's configuration");
-    let mut config = Config::open_default().map_err(&fail)?;
-    let config = config.snapshot().map_err(&fail)?;
+fn initial_branch(config: &Config) -> Result<String, GitError> {
     let name = match config.get_string("init.defaultbranch") {
         Ok(name) if !name.is_empty() => name,
         Ok(_) => BRANCH_DEFAULT.to_owned(),
         Err(e) if e.code() == ErrorCode::NotFound => BRANCH_DEFAULT.to_owned(),
-        Err(e) => return Err(fail(e)),
+        Err(e) => return Err(git("read git's configuration")(e)),
     };
     if Reference::is_valid_name(&format!("refs/heads/{name}")) {
         return Ok(name);
@@ -121,20 +149,48 @@ pub fn first_commit(
     }
     let tree = index.write_tree_to(&handle.repo).map_err(&fail)?;
     let tree = handle.repo.find_tree(tree).map_err(&fail)?;
-    let time = git2::Time::new(how.time_s, how.offset_min);
-    let Author { name, email } = how.author;
-    let who = git2::Signature::new(name, email, &time).map_err(&fail)?;
+    let time = (how.time_s, how.offset_min);
+    let [author, committer] = how.identity.signatures(time).map_err(&fail)?;
     let oid = handle
         .repo
-        .commit(None, &who, &who, how.message, &tree, &[]);
+        .commit(None, &author, &committer, how.message, &tree, &[]);
     let oid = Oid::from(oid.map_err(&fail)?);
+    share_objects(&handle, &oid)?;
     land_first(dir, head.refname(), &oid, how)?;
     Ok(oid)
+}
+
+/// The git library gives what it writes the permissions that the umask leaves.
+fn share_objects(handle: &Handle, commit: &Oid) -> Result<(), GitError> {
+    let sharing = handle.sharing()?;
+    let tree = handle.tree_of(Some(commit))?;
+    let Some(tree) = tree.filter(|_| sharing != Sharing::Umask) else {
+        return Ok(());
+    };
+    let mut objects = vec![commit.raw(), tree.id()];
+    tree.walk(git2::TreeWalkMode::PreOrder, |_, entry| {
+        objects.push(entry.id());
+        git2::TreeWalkResult::Ok
+    })
+    .map_err(git("read a tree"))?;
+    for oid in objects {
+        let name = oid.to_string();
+        let (fan, rest) = name.split_at(2);
+        let fan = handle.repo.commondir().join("objects").join(fan);
+        let object = fan.join(rest);
+        if object.exists() {
+            sharing.adjust(&fan)?;
+            sharing.adjust(&object)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts the commit on the branch, and its files into the index.
 fn land_first(dir: &Path, target: &str, oid: &Oid, how: &FirstCommit<'_>) -> Result<(), GitError> {
     let id = ulid::Ulid::from_parts(u64::try_from(how.time_s).unwrap_or(0) * 1_000, 0);
+    let time = how.identity.committer_time((how.time_s, how.offset_min));
+    let committer = &how.identity.committer;
     let request = Request {
         repository: dir,
         run: &id.to_string().parse()?,
@@ -143,10 +199,10 @@ fn land_first(dir: &Path, target: &str, oid: &Oid, how: &FirstCommit<'_>) -> Res
         to: oid,
         earlier: &[],
         log: &LogLine {
-            name: how.author.name.clone(),
-            email: how.author.email.clone(),
-            time_s: how.time_s,
-            offset_min: how.offset_min,
+            name: committer.name.clone(),
+            email: committer.email.clone(),
+            time_s: time.0,
+            offset_min: time.1,
             message: "commit (initial)".to_owned(),
         },
     };

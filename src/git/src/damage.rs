@@ -11,6 +11,7 @@ use git2::{ErrorCode, ObjectType, Repository};
 
 use super::open::Handle;
 use workerctl_landing::error::GitError;
+use workerctl_landing::ids::Oid;
 
 /// Most objects of the tree, and most loose objects, that are looked at.
 const OBJECTS_MAX: usize = 20_000;
@@ -39,6 +40,11 @@ pub struct Damage {
 /// # Errors
 /// The repository cannot be opened.
 pub fn damage(cwd: &Path) -> Result<Vec<Damage>, GitError> {
+    damage_with(cwd, None)
+}
+
+/// The same, with a commit that need not be that of the branch.
+fn damage_with(cwd: &Path, base: Option<&Oid>) -> Result<Vec<Damage>, GitError> {
     let handle = Handle::open(cwd)?;
     let mut looking = Looking {
         repo: &handle.repo,
@@ -48,16 +54,19 @@ pub fn damage(cwd: &Path) -> Result<Vec<Damage>, GitError> {
     };
     looking.index();
     looking.empty_objects();
-    if let Some(commit) = looking.head() {
+    let head = looking.head();
+    let base = base.map(Oid::raw).filter(|base| head != Some(*base));
+    for commit in head.into_iter().chain(base) {
         looking.commit(commit);
     }
     Ok(looking.found)
 }
 
-/// What is damaged where a step failed with this error, if that explains it.
-pub fn damage_behind(cwd: &Path, error: &GitError) -> Option<Damage> {
+/// What is damaged where a step failed with this error, if that explains it; `base` is the commit that a run started
+/// from.
+pub fn damage_behind(cwd: &Path, base: Option<&Oid>, error: &GitError) -> Option<Damage> {
     match error {
-        GitError::Git { .. } => damage(cwd).ok()?.into_iter().next(),
+        GitError::Git { .. } => damage_with(cwd, base).ok()?.into_iter().next(),
         _ => None,
     }
 }

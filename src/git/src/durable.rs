@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use workerctl_landing::Sharing;
 use workerctl_landing::error::{GitError, io_at};
 
 /// Files of ours inside `.git` that are being written begin with this.
@@ -63,11 +64,11 @@ pub(super) struct Written {
 
 impl Written {
     /// Writes `content` under a name of its own in `dir`.
-    pub(super) fn new(dir: &Path, content: &[u8]) -> Result<Self, GitError> {
-        Self::create(temporary_name(dir), content)
+    pub(super) fn new(dir: &Path, content: &[u8], sharing: Sharing) -> Result<Self, GitError> {
+        Self::create(temporary_name(dir), content, sharing)
     }
 
-    fn create(path: PathBuf, content: &[u8]) -> Result<Self, GitError> {
+    fn create(path: PathBuf, content: &[u8], sharing: Sharing) -> Result<Self, GitError> {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -78,6 +79,9 @@ impl Written {
         let written = Self { path };
         let path = &written.path;
         file.write_all(content).map_err(io_at("write", path))?;
+        sharing
+            .adjust_file(&file)
+            .map_err(io_at("set the mode of", path))?;
         file.sync_all().map_err(io_at("sync", path))?;
         Ok(written)
     }
@@ -132,14 +136,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("taken");
         fs::write(&path, "theirs").unwrap();
-        assert!(Written::create(path.clone(), b"ours").is_err());
+        assert!(Written::create(path.clone(), b"ours", Sharing::Umask).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"theirs");
     }
 
     #[test]
     fn what_an_earlier_process_with_this_pid_left_is_swept() {
         let dir = tempfile::tempdir().unwrap();
-        let own = Written::new(dir.path(), b"own").unwrap();
+        let own = Written::new(dir.path(), b"own", Sharing::Umask).unwrap();
         let pid = std::process::id();
         let names = [
             format!("{TEMPORARY_PREFIX}{pid}-0"),

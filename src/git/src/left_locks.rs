@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::durable::is_temporary;
 use super::lock::{LEASES, LockOwner, RepositoryLease, clear_if_stale, open_at_once, owner_of};
+use super::open::sharing;
 use workerctl_landing::error::GitError;
 
 /// Most entries of the directories of references that are looked at.
@@ -62,7 +63,7 @@ pub fn clear_left_locks(cwd: &Path) -> Result<Vec<PathBuf>, GitError> {
         return Ok(Vec::new());
     };
     // Two engines that clear the same lock could else remove the one that somebody takes in between.
-    let _lease = RepositoryLease::of(&git_dir, &common, "clearing locks")?;
+    let _lease = RepositoryLease::of(&git_dir, &common, "clearing locks", sharing(&common)?)?;
     let mut cleared = Vec::new();
     for lock in left {
         if clear_if_stale(&lock.path)? {

@@ -17,7 +17,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Written, sweep_temporaries};
-use super::open::Facts;
+use super::open::{Facts, sharing};
+use workerctl_landing::Sharing;
 use workerctl_landing::error::{GitError, io_at};
 
 /// How often a lock that someone else holds is tried, and how long is waited in between.
@@ -143,17 +144,22 @@ pub struct RepositoryLease {
 impl RepositoryLease {
     /// Takes the lease without waiting; [`GitError::Locked`] names the holder.
     pub fn acquire(facts: &Facts, owner: &str) -> Result<Self, GitError> {
-        Self::of(&facts.git_dir, &facts.common_dir, owner)
+        Self::of(&facts.git_dir, &facts.common_dir, owner, facts.sharing)
     }
 
     /// The same for a repository of which only its common directory is known.
     pub fn of_repository(common_dir: &Path, owner: &str) -> Result<Self, GitError> {
-        Self::of(common_dir, common_dir, owner)
+        Self::of(common_dir, common_dir, owner, sharing(common_dir)?)
     }
 
     /// The same for a repository of which only its directories are known.
-    pub(super) fn of(git_dir: &Path, common_dir: &Path, owner: &str) -> Result<Self, GitError> {
-        let held = Self::lock(common_dir.join(LEASE), owner)?;
+    pub(super) fn of(
+        git_dir: &Path,
+        common_dir: &Path,
+        owner: &str,
+        sharing: Sharing,
+    ) -> Result<Self, GitError> {
+        let held = Self::lock(common_dir.join(LEASE), owner, sharing)?;
         // Whoever wrote one held the lease, which keeps engines of every pid namespace apart.
         let alive = |pid| start_ticks(pid).is_some();
         sweep_temporaries(common_dir, alive)?;
@@ -163,7 +169,7 @@ impl RepositoryLease {
         Ok(held)
     }
 
-    fn lock(path: PathBuf, owner: &str) -> Result<Self, GitError> {
+    fn lock(path: PathBuf, owner: &str, sharing: Sharing) -> Result<Self, GitError> {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -173,6 +179,8 @@ impl RepositoryLease {
             .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(io_at("open", &path))?;
+        // It can only be set where it is right already, if another user made the file.
+        let _ = sharing.adjust_file(&file);
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -219,11 +227,15 @@ impl GitLock {
     /// Takes `<target>.lock`, waiting about a second for a living holder.
     ///
     /// `scratch` is a directory of the same file system where no file is mistaken for another.
-    pub(super) fn take(target: &Path, scratch: &Path) -> Result<Self, GitError> {
+    pub(super) fn take(target: &Path, scratch: &Path, sharing: Sharing) -> Result<Self, GitError> {
         let mut name = target.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
-        let note = Written::new(scratch, Holder::this_process("").to_line().as_bytes())?;
+        let note = Written::new(
+            scratch,
+            Holder::this_process("").to_line().as_bytes(),
+            sharing,
+        )?;
         let mut held = held(note.path());
         for _ in 0..TRIES {
             match fs::hard_link(note.path(), &path) {
@@ -398,7 +410,7 @@ mod tests {
             return eprintln!("skipped: pid namespaces do not work here");
         }
         let dir = tempfile::tempdir().unwrap();
-        let taken = GitLock::take(&dir.path().join("index"), dir.path()).unwrap();
+        let taken = GitLock::take(&dir.path().join("index"), dir.path(), Sharing::Umask).unwrap();
         let name = "lock::tests::inner_not_cleared";
         let done = unshare(&std::env::current_exe().unwrap())
             .args(["--exact", name, "--ignored"])
@@ -430,10 +442,12 @@ mod tests {
             ..Holder::this_process("")
         };
         fs::write(&lock, gone.to_line()).unwrap();
-        drop(GitLock::take(&target, dir.path()).unwrap());
+        drop(GitLock::take(&target, dir.path(), Sharing::Umask).unwrap());
         assert!(!lock.exists());
         fs::write(&lock, "").unwrap();
-        let refused = GitLock::take(&target, dir.path()).err().unwrap();
+        let refused = GitLock::take(&target, dir.path(), Sharing::Umask)
+            .err()
+            .unwrap();
         assert_eq!(refused.code(), "locked");
         assert!(lock.exists());
         assert_eq!(

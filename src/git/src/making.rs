@@ -1,15 +1,15 @@
 //! Commits made from trees that exist, and what else landing needs to know of a repository.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use git2::{ErrorCode, Repository, RepositoryOpenFlags, StatusOptions, StatusShow};
 use workerctl_landing::IndexSnapshot;
 use workerctl_landing::error::{GitError, git, git_write};
 use workerctl_landing::ids::{Oid, RunId};
+use workerctl_landing::open::open;
 
 use super::again::again;
-use super::author::Author;
+use super::author::Identity;
 use super::open::Handle;
 
 /// A commit to be made.
@@ -22,8 +22,8 @@ pub struct NewCommit<'a> {
     /// Its parents.
     pub parents: &'a [&'a Oid],
     /// Author and committer.
-    pub author: &'a Author,
-    /// When, in seconds since 1970.
+    pub identity: &'a Identity,
+    /// When, in seconds since 1970, where the identity does not say it.
     pub time_s: i64,
     /// The offset of the zone from UTC in minutes.
     pub offset_min: i32,
@@ -38,15 +38,15 @@ pub struct NewCommit<'a> {
 pub fn write_commit(new: &NewCommit<'_>) -> Result<Oid, GitError> {
     let fail = git_write("write a commit in", new.git_dir);
     let repo = exactly(new.git_dir)?;
-    let time = git2::Time::new(new.time_s, new.offset_min);
-    let who = git2::Signature::new(&new.author.name, &new.author.email, &time).map_err(&fail)?;
+    let time = (new.time_s, new.offset_min);
+    let [author, committer] = new.identity.signatures(time).map_err(&fail)?;
     let tree = repo.find_tree(new.tree.raw()).map_err(&fail)?;
     let mut parents = Vec::new();
     for parent in new.parents {
         parents.push(repo.find_commit(parent.raw()).map_err(&fail)?);
     }
     let parents: Vec<_> = parents.iter().collect();
-    let oid = repo.commit(None, &who, &who, new.message, &tree, &parents);
+    let oid = repo.commit(None, &author, &committer, new.message, &tree, &parents);
     oid.map(Oid::from).map_err(fail)
 }
 
@@ -163,8 +163,7 @@ pub fn is_ignored(place: &Path, path: &Path) -> Result<bool, GitError> {
 
 fn exactly(git_dir: &Path) -> Result<Repository, GitError> {
     let flags = RepositoryOpenFlags::NO_SEARCH;
-    Repository::open_ext(git_dir, flags, std::iter::empty::<&OsStr>())
-        .map_err(git("open the repository"))
+    open(git_dir, flags, "open the repository")
 }
 
 /// The commit message with its trailers, as git writes them: a blank line before the block.

@@ -3,16 +3,15 @@
 //! A handle caches the index and the configuration; one that is older than the user's last
 //! `git add` would silently take that back when it writes. So no handle outlives a call.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
-use rustix::fs::{MemfdFlags, memfd_create};
+use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 use serde::{Deserialize, Serialize};
 
-use workerctl_landing::error::{GitError, git, io_at};
+use workerctl_landing::Sharing;
+use workerctl_landing::error::{GitError, git};
 use workerctl_landing::ids::{Oid, escape};
+use workerctl_landing::open::{self, MemorySettings};
 
 /// Where `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +65,9 @@ pub struct Facts {
     pub common_dir: PathBuf,
     /// Where `HEAD` points.
     pub head: Head,
+    /// Who may work with it.
+    #[serde(default)]
+    pub sharing: Sharing,
 }
 
 /// Finds the repository that `cwd` lies in, and refuses those that cannot be worked with.
@@ -89,16 +91,15 @@ pub fn is_submodule(workdir: &Path) -> bool {
 /// One fresh handle on a repository with a work tree.
 pub(super) struct Handle {
     pub(super) repo: Repository,
-    /// The file behind the highest configuration level; it must live as long as `repo`.
-    durable: Option<OwnedFd>,
+    /// The highest configuration level; it must live as long as `repo`.
+    durable: Option<MemorySettings>,
 }
 
 impl Handle {
     /// Opens for reading, and for writing objects that are synced afterwards as a batch.
     pub(super) fn open(cwd: &Path) -> Result<Self, GitError> {
         let flags = RepositoryOpenFlags::empty();
-        let repo = Repository::open_ext(cwd, flags, std::iter::empty::<&OsStr>())
-            .map_err(|source| refusal(cwd, source))?;
+        let repo = open::open(cwd, flags, "open the repository")?;
         if repo.is_bare() || repo.workdir().is_none() {
             return Err(GitError::Bare(repo.path().to_owned()));
         }
@@ -114,25 +115,15 @@ impl Handle {
     /// person has configured is written, and nothing they have configured can switch it off.
     pub(super) fn open_durable(cwd: &Path) -> Result<Self, GitError> {
         let mut handle = Self::open(cwd)?;
-        let memory = memfd_create("workerctl-git", MemfdFlags::CLOEXEC)
-            .map_err(io_at("create in memory", cwd))?;
-        let text = b"[core]\n\tfsyncObjectFiles = true\n";
-        let written = rustix::io::write(&memory, text).map_err(io_at("write in memory", cwd))?;
-        let path = PathBuf::from(format!("/proc/self/fd/{}", memory.as_raw_fd()));
-        let mut config = handle
-            .repo
-            .config()
-            .map_err(git("read the configuration"))?;
-        config
-            .add_file(&path, git2::ConfigLevel::App, true)
-            .map_err(git("add a configuration level"))?;
-        let holds = config.get_bool("core.fsyncObjectFiles").unwrap_or(false);
-        if written != text.len() || !holds {
+        let settings = open::add_settings(&handle.repo, "[core]\n\tfsyncObjectFiles = true\n")?;
+        let config = handle.repo.config();
+        let is_set = config.and_then(|config| config.get_bool("core.fsyncObjectFiles"));
+        if !is_set.unwrap_or(false) {
             return Err(GitError::UnsupportedFormat(
                 "objects cannot be made durable here, because `/proc` is not mounted".into(),
             ));
         }
-        handle.durable = Some(memory);
+        handle.durable = Some(settings);
         Ok(handle)
     }
 
@@ -147,7 +138,12 @@ impl Handle {
             git_dir: tidy(self.repo.path()),
             common_dir: tidy(self.repo.commondir()),
             head: self.head()?,
+            sharing: self.sharing()?,
         })
+    }
+
+    pub(super) fn sharing(&self) -> Result<Sharing, GitError> {
+        sharing_in(&self.repo)
     }
 
     pub(super) fn head(&self) -> Result<Head, GitError> {
@@ -204,28 +200,18 @@ impl Handle {
     }
 }
 
+/// Who may work with the repository of this common directory.
+pub(super) fn sharing(common_dir: &Path) -> Result<Sharing, GitError> {
+    let flags = RepositoryOpenFlags::NO_SEARCH;
+    sharing_in(&open::open(common_dir, flags, "open the repository")?)
+}
+
+fn sharing_in(repo: &Repository) -> Result<Sharing, GitError> {
+    let config = repo.config().and_then(|mut config| config.snapshot());
+    Sharing::read(&config.map_err(git("read the configuration"))?)
+}
+
 /// A directory without the trailing `/` that libgit2 gives it.
 fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
-}
-
-fn refusal(cwd: &Path, source: git2::Error) -> GitError {
-    let message = source.message();
-    match source.code() {
-        ErrorCode::NotFound if source.class() != ErrorClass::Config => {
-            let mut git_dirs = cwd.ancestors().map(|above| above.join(".git"));
-            let beheaded = git_dirs.find(|dir| {
-                dir.join("objects").is_dir() && dir.join("HEAD").symlink_metadata().is_err()
-            });
-            match beheaded {
-                Some(dir) => GitError::HeadMissing(dir.join("HEAD")),
-                None => GitError::NotARepository(cwd.to_owned()),
-            }
-        }
-        ErrorCode::Owner => GitError::OtherOwner(cwd.to_owned()),
-        _ if message.starts_with("unsupported") || message.starts_with("unknown object format") => {
-            GitError::UnsupportedFormat(message.to_owned())
-        }
-        _ => git("open the repository")(source),
-    }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::author::{AuthorError, author};
 use super::damage::damage;
 use super::open::{Facts, Handle};
-use workerctl_landing::error::GitError;
+use workerctl_landing::error::{GitError, chown_remedy};
 
 /// A repository state in which no mutating run is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -92,10 +92,11 @@ fn writable(facts: &Facts) -> Result<(), RepositoryRefusal> {
     for place in places {
         let allowed = rustix::fs::access(&place, Access::WRITE_OK | Access::EXEC_OK);
         if let Err(error) = allowed {
+            let hint = chown_remedy(&place);
             return Err(RepositoryRefusal::new(
                 "read_only",
                 format!("`{}` is not writable: {error}", place.display()),
-                "make it writable for this user",
+                hint.unwrap_or_else(|| "make it writable for this user".to_owned()),
             ));
         }
     }

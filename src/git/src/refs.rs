@@ -9,6 +9,7 @@ use super::again::again;
 use super::durable::Written;
 use super::lock::GitLock;
 use super::open::Handle;
+use workerctl_landing::Sharing;
 use workerctl_landing::error::{GitError, git, io_at};
 use workerctl_landing::ids::{Oid, RunId};
 
@@ -67,13 +68,14 @@ impl Handle {
         let common = self.repo.commondir();
         let path = common.join(KeptRef::Base.name(run));
         let dir = path.parent().unwrap_or(common);
-        std::fs::create_dir_all(dir).map_err(io_at("make the directory", dir))?;
+        let sharing = self.sharing()?;
+        sharing.make_directories(dir)?;
         // A `git pack-refs` that packs what it was before removes the file only under this lock.
         let lock = match self.kept(run, KeptRef::Base) {
             Ok(None) => None,
-            Ok(Some(_)) | Err(_) => Some(GitLock::take(&path, common)?),
+            Ok(Some(_)) | Err(_) => Some(GitLock::take(&path, common, sharing)?),
         };
-        let written = Written::new(common, format!("{oid}\n").as_bytes())?;
+        let written = Written::new(common, format!("{oid}\n").as_bytes(), sharing)?;
         std::fs::rename(written.path(), &path).map_err(io_at("write", &path))?;
         drop(lock);
         Ok(())
@@ -100,7 +102,7 @@ fn drop_once(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
             Err(e) if e.code() == ErrorCode::NotFound => {}
             Err(e) => return Err(git("read a reference")(e)),
             Ok(_) => {
-                delete(common, &kept.name(run))?;
+                delete(common, &kept.name(run), handle.sharing()?)?;
                 dropped += 1;
             }
         }
@@ -120,18 +122,18 @@ fn drop_once(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
 ///
 /// It is done here rather than by libgit2, whose locks are nobody's once it is killed: one on the packed
 /// references would keep git from deleting branches and from `git gc` until a person removes it.
-fn delete(common: &Path, name: &str) -> Result<(), GitError> {
+fn delete(common: &Path, name: &str, sharing: Sharing) -> Result<(), GitError> {
     let path = common.join(name);
     // As git does: the older value in the packed references never shows. The reference itself needs no lock:
     // nobody else writes it, and a `git pack-refs` takes one only to remove it too.
-    delete_packed(common, name)?;
+    delete_packed(common, name, sharing)?;
     match std::fs::remove_file(&path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io_at("remove", &path)(e)),
         _ => Ok(()),
     }
 }
 
-fn delete_packed(common: &Path, name: &str) -> Result<(), GitError> {
+fn delete_packed(common: &Path, name: &str, sharing: Sharing) -> Result<(), GitError> {
     let path = common.join("packed-refs");
     let read = || match std::fs::read(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -142,7 +144,7 @@ fn delete_packed(common: &Path, name: &str) -> Result<(), GitError> {
     if !read()?.split_inclusive(|b| *b == b'\n').any(is_it) {
         return Ok(());
     }
-    let _lock = GitLock::take(&path, common)?;
+    let _lock = GitLock::take(&path, common, sharing)?;
     // No line of an object that a tag leads to follows: these point at commits and trees.
     let bytes = read()?;
     let lines = bytes.split_inclusive(|b| *b == b'\n');
@@ -151,7 +153,7 @@ fn delete_packed(common: &Path, name: &str) -> Result<(), GitError> {
         .flatten()
         .copied()
         .collect();
-    Written::new(common, &rest)?.publish(&path)
+    Written::new(common, &rest, sharing)?.publish(&path)
 }
 
 /// Runs that still have hidden references and were accepted before `before_s` (seconds since

@@ -96,11 +96,11 @@ fn path(text: &str) -> RepoPath {
     RepoPath::literal(text).unwrap()
 }
 
-fn ada() -> Author {
-    Author {
+fn ada() -> Identity {
+    Identity::from(Author {
         name: "Ada".to_owned(),
         email: "ada@example.com".to_owned(),
-    }
+    })
 }
 
 /// Every file of the work tree with its mode and content, for before and after.

@@ -63,7 +63,7 @@ impl Attempt<'_> {
             Ok(Some(obstacle)) => return self.give_up(&locks, journal, obstacle),
             // What may not be written goes back as what is in the way does; a branch that has moved stays.
             Err(error) if error.is_denied() && repo.tip(&self.plan.target)? == self.plan.from => {
-                let why = error.to_string();
+                let why = error.denial();
                 return self.give_up(&locks, journal, Obstacle::Denied { why });
             }
             Err(error) => return Err(error),
@@ -195,7 +195,7 @@ impl Attempt<'_> {
                 return Ok(Some(Obstacle::LockLost { lock }));
             }
         }
-        branch::ensure_log(self.plan, self.observer)?;
+        branch::ensure_logs(self.plan, self.observer)?;
         if let Some(lost) = locks.lost() {
             return Ok(Some(lost));
         }
@@ -268,7 +268,7 @@ impl Attempt<'_> {
             // Git works again at least; the rest goes back as soon as it may.
             Err(error) if error.is_denied() => {
                 locks.release()?;
-                let why = error.to_string();
+                let why = error.denial();
                 return Ok(Outcome::Interrupted {
                     obstacle: Obstacle::Denied { why },
                 });

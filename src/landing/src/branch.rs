@@ -9,11 +9,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use crate::error::{GitError, io_at};
 use crate::ids::Oid;
 use crate::journal::Observer;
 use crate::locks::lock_of;
 use crate::plan::{Checkout, LogLine, Plan};
+use crate::sharing::Sharing;
 use crate::worktree::{make_directories, sync_directory};
 
 fn log_of(home: &Path, name: &str) -> PathBuf {
@@ -48,16 +51,40 @@ fn read_log(path: &Path) -> Result<Vec<(Oid, Oid)>, GitError> {
     Ok(text.lines().filter_map(ids).collect())
 }
 
-/// Makes sure that the branch has a log, whatever the settings say: git appends to one that exists.
-pub(crate) fn ensure_log(plan: &Plan, observer: &dyn Observer) -> Result<(), GitError> {
+/// Makes sure that the branch has a log, whatever the settings say (git appends to one that exists), and that the
+/// logs can be appended to.
+pub(crate) fn ensure_logs(plan: &Plan, observer: &dyn Observer) -> Result<(), GitError> {
+    let followers = plan.checkouts.iter().filter(|c| c.follows);
+    for head in followers.map(|checkout| log_of(&checkout.git_dir, "HEAD")) {
+        take_over(&head, plan, observer);
+    }
     let log = log_of(&plan.common_dir, &plan.target);
     if log.is_file() {
+        take_over(&log, plan, observer);
         return Ok(());
     }
     observer.before("make the branch's log");
     clear_empty_directory(&log);
-    drop(open_log(&log)?);
+    drop(open_log(&log, plan.sharing)?);
     log.parent().map_or(Ok(()), sync_directory)
+}
+
+/// Puts a copy in the place of a log that another user's git made (`sudo git commit`) and this one may not append to.
+/// Nobody appends meanwhile, because the lock of its reference is held. Where it fails the log lacks a line, which is
+/// no reason to give the landing up.
+fn take_over(log: &Path, plan: &Plan, observer: &dyn Observer) {
+    if !log.is_file() || rustix::fs::access(log, Access::WRITE_OK).is_ok() {
+        return;
+    }
+    observer.before("copy a log");
+    let copy = plan.staging.join("log");
+    let copied = fs::copy(log, &copy).and_then(|_| {
+        File::open(&copy)?.sync_all()?;
+        fs::rename(&copy, log)
+    });
+    if copied.is_ok() {
+        let _ = log.parent().map_or(Ok(()), sync_directory);
+    }
 }
 
 /// Renames the branch's lock, which holds the new value, over the branch; `false` where it is gone.
@@ -78,12 +105,12 @@ pub(crate) fn move_branch(plan: &Plan, observer: &dyn Observer) -> Result<bool, 
 pub(crate) fn append_logs(plan: &Plan, observer: &dyn Observer) -> Result<(), GitError> {
     let line = render(plan);
     observer.before("log the branch");
-    append(&log_of(&plan.common_dir, &plan.target), &line)?;
+    append(&log_of(&plan.common_dir, &plan.target), &line, plan.sharing)?;
     for checkout in plan.checkouts.iter().filter(|c| c.follows) {
         let log = log_of(&checkout.git_dir, "HEAD");
         if log.is_file() {
             observer.before("log HEAD");
-            append(&log, &line)?;
+            append(&log, &line, plan.sharing)?;
         }
     }
     Ok(())
@@ -107,7 +134,7 @@ pub(crate) fn complete_logs(
         let last = read_log(&log)?.pop().map(|(_, new)| new);
         if log.is_file() && (last.is_none() || last == plan.from) {
             observer.before("complete a log");
-            append(&log, &line)?;
+            append(&log, &line, plan.sharing)?;
         }
     }
     Ok(())
@@ -138,23 +165,26 @@ fn render(plan: &Plan) -> String {
     format!("{from} {to} {name} <{email}> {time_s} {sign}{hours:02}{minutes:02}\t{message}\n")
 }
 
-fn append(path: &Path, line: &str) -> Result<(), GitError> {
-    let mut file = open_log(path)?;
+fn append(path: &Path, line: &str, sharing: Sharing) -> Result<(), GitError> {
+    let mut file = open_log(path, sharing)?;
     let written = file.write_all(line.as_bytes());
     written.map_err(io_at("write", path))?;
     file.sync_all().map_err(io_at("sync", path))
 }
 
-fn open_log(path: &Path) -> Result<File, GitError> {
+fn open_log(path: &Path, sharing: Sharing) -> Result<File, GitError> {
     if let Some(dir) = path.parent() {
-        make_directories(dir)?;
+        make_directories(dir, sharing)?;
     }
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .append(true)
         .create(true)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
-        .map_err(io_at("open", path))
+        .map_err(io_at("open", path))?;
+    // As git does, which ignores it too where the file is another user's.
+    let _ = sharing.adjust_file(&file);
+    Ok(file)
 }
 
 /// Git leaves empty directories where branches with longer names were; a file cannot replace one.

@@ -1,6 +1,7 @@
 //! What can go wrong while reading or writing a repository.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::ids::NameError;
@@ -20,6 +21,14 @@ pub enum GitError {
     /// The repository uses a format that the built-in git library does not read.
     #[error("the repository uses an unsupported format: {0}")]
     UnsupportedFormat(String),
+    /// A setting of git that has a value which cannot be followed.
+    #[error("git's `{name}` {why}")]
+    Setting {
+        /// The setting, or the variable that gives it.
+        name: String,
+        /// What its value is, and why it is refused.
+        why: String,
+    },
     /// A branch that is only another name of a branch.
     #[error("the branch `{branch}` is a symbolic reference to `{target}`")]
     Symbolic {
@@ -78,12 +87,36 @@ impl GitError {
             Self::OtherOwner(_) => "other_owner",
             Self::UnsupportedFormat(_) | Self::Symbolic { .. } => "unsupported_format",
             Self::HeadMissing(_) => "head_missing",
+            Self::Setting { .. } => "git_setting",
             Self::Locked { .. } => "locked",
             Self::TooMuch { .. } => "too_much_uncommitted",
             Self::Io { source, .. } if is_full(source) => "disk_full",
             Self::Io { source, .. } if is_read_only(source) => "read_only",
             Self::Io { .. } => "io",
             Self::Git { .. } => "git",
+        }
+    }
+
+    /// Whether something of a repository is missing or damaged, so that it cannot be read.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::NotARepository(_)
+            | Self::UnsupportedFormat(_)
+            | Self::HeadMissing(_)
+            | Self::Git { .. } => true,
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+            ),
+            _ => false,
+        }
+    }
+
+    /// Returns the message with the hint, if there is one.
+    pub fn with_hint(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}; {hint}"),
+            None => self.to_string(),
         }
     }
 
@@ -121,6 +154,14 @@ impl GitError {
                 "commit them, or list them in `.gitignore`, so that they need not be kept".into()
             }
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
+            Self::Setting { name, .. } => {
+                format!("correct `{name}`, or unset it where the engine is started")
+            }
+            Self::Io { path, source, .. }
+                if is_read_only(source) && chown_remedy(path).is_some() =>
+            {
+                return chown_remedy(path);
+            }
             Self::Io { path, source, .. } if source.raw_os_error() == Some(NOT_PERMITTED) => {
                 format!(
                     "if it was made immutable, take that off it: `chattr -R -i '{}'`",
@@ -139,6 +180,23 @@ impl GitError {
             Self::Io { .. } | Self::Git { .. } => return None,
         })
     }
+}
+
+/// Returns the command that gives a file back which is another user's, such as root's after `sudo git commit`; `None` if
+/// neither the file nor its directory is.
+pub fn chown_remedy(path: &Path) -> Option<String> {
+    let own = rustix::process::geteuid().as_raw();
+    let owner = |path: &Path| Some(std::fs::symlink_metadata(path).ok()?.uid());
+    let nearest = path.ancestors().find(|above| owner(above).is_some())?;
+    let mut places = std::iter::once(nearest).chain(nearest.parent());
+    let foreign = places.find(|place| owner(place).is_some_and(|uid| uid != own))?;
+    let mut above = foreign.ancestors();
+    let git_dir = above.find(|above| above.file_name().is_some_and(|name| name == ".git"));
+    let (uid, place) = (owner(foreign)?, git_dir.unwrap_or(foreign).display());
+    let shown = foreign.display();
+    Some(format!(
+        "`{shown}` belongs to another user (uid {uid}): `sudo chown -R {own} '{place}'`"
+    ))
 }
 
 /// `EPERM`, which missing rights alone do not lead to: those are `EACCES`.

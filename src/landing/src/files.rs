@@ -33,6 +33,13 @@ impl Files<'_> {
             }
             self.remove_emptied(&change.path)?;
         }
+        for change in self.follower.submodules() {
+            if change.new.is_none() {
+                self.remove_directory(&change.path)?;
+            } else if change.old.is_none() && !self.make_directory(&change.path)? {
+                return Ok(Some(change.path.clone()));
+            }
+        }
         for (number, change) in come {
             if !self.place(number, change)? {
                 return Ok(Some(change.path.clone()));
@@ -139,6 +146,24 @@ impl Files<'_> {
         Ok(true)
     }
 
+    /// Makes the empty directory that stands for a submodule; says whether there is one now.
+    fn make_directory(&self, path: &RepoPath) -> Result<bool, GitError> {
+        self.observer.before("make the directory of a submodule");
+        for dir in directories_above(path) {
+            self.worktree.make_directory(&dir)?;
+        }
+        self.worktree.make_directory(path)
+    }
+
+    /// Removes the directory of a submodule if nothing is in it.
+    fn remove_directory(&self, path: &RepoPath) -> Result<(), GitError> {
+        self.observer.before("remove the directory of a submodule");
+        if self.worktree.remove_if_empty(path)? {
+            self.remove_emptied(path)?;
+        }
+        Ok(())
+    }
+
     /// Makes the directories of a path, and removes an empty one in its place.
     fn make_way(&self, path: &RepoPath) -> Result<(), GitError> {
         for dir in directories_above(path) {
@@ -182,9 +207,10 @@ impl Files<'_> {
     /// Makes every name that was placed durable: the branch must never say more than the files.
     pub(crate) fn sync(&self) -> Result<(), GitError> {
         self.observer.before("sync directories");
-        let changes = self.follower.file_changes();
-        let directories: BTreeSet<RepoPath> = changes
-            .flat_map(|(_, change)| directories_above(&change.path))
+        let files = self.follower.file_changes().map(|(_, change)| change);
+        let directories: BTreeSet<RepoPath> = files
+            .chain(self.follower.submodules())
+            .flat_map(|change| directories_above(&change.path))
             .collect();
         if directories.len() > DIRECTORIES_SYNCED_SINGLY_MAX {
             return self.worktree.sync_all();
@@ -201,6 +227,14 @@ impl Files<'_> {
         head: Option<&git2::Tree<'_>>,
     ) -> Result<Vec<MetFile>, LandError> {
         let mut left = Vec::new();
+        for change in self.follower.submodules() {
+            let in_head = entry_at(head, &change.path)?;
+            if change.old.is_none() && in_head.is_none() {
+                self.remove_directory(&change.path)?;
+            } else if change.new.is_none() && in_head.is_some() {
+                self.make_directory(&change.path)?;
+            }
+        }
         // The reverse of the way there: what came goes first, and gives its names back to what was deleted.
         let (gone, come): (Vec<_>, Vec<_>) = self
             .follower

@@ -3,14 +3,16 @@
 use std::fs;
 
 use git2::build::CheckoutBuilder;
-use git2::{AttrCheckFlags, AttrValue, Repository};
+use git2::{AttrCheckFlags, AttrValue, Repository, RepositoryOpenFlags};
 
 use crate::error::{GitError, git, io_at};
 use crate::ids::{Oid, RepoPath};
 use crate::index::Indexes;
+use crate::open::open;
 use crate::outcome::LandError;
 use crate::plan::{Change, Entry, Follower, MODE_LINK};
 use crate::repository::Repo;
+use crate::sharing::Sharing;
 
 /// How files of a checkout are written.
 pub(crate) struct Forms {
@@ -18,11 +20,13 @@ pub(crate) struct Forms {
     repo: Repository,
     /// Whether the settings alone convert line ends (`core.autocrlf`, `core.eol`).
     converts: bool,
+    sharing: Sharing,
 }
 
 impl Forms {
     pub(crate) fn of(follower: &Follower<'_>, indexes: &Indexes) -> Result<Self, GitError> {
-        let repo = Repository::open(follower.workdir).map_err(git("open the work tree"))?;
+        let flags = RepositoryOpenFlags::NO_SEARCH;
+        let repo = open(follower.workdir, flags, "open the work tree")?;
         let seen = indexes.read(&follower.index())?;
         let attributes = seen.index.attributes();
         attributes
@@ -35,7 +39,11 @@ impl Forms {
         };
         let crlf = matches!(text("core.autocrlf").as_str(), "true" | "yes" | "on" | "1");
         let converts = crlf || text("core.eol") == "crlf";
-        Ok(Self { repo, converts })
+        Ok(Self {
+            repo,
+            converts,
+            sharing: follower.plan.sharing,
+        })
     }
 
     /// Refuses what cannot be written as git would write it, and notes what converted files hold.
@@ -45,7 +53,7 @@ impl Forms {
         changes: &mut [Change],
     ) -> Result<(), LandError> {
         self.refuse_new_rules(changes)?;
-        for change in changes {
+        for change in changes.iter_mut().filter(|change| !change.is_submodule()) {
             self.refuse_filtered(&change.path)?;
             self.refuse_links(change)?;
             if !self.may_convert(&change.path)? {
@@ -97,7 +105,7 @@ impl Forms {
         let fail = git("convert a file");
         let place = self.repo.path().join("workerctl-converted");
         let _ = fs::remove_dir_all(&place);
-        fs::create_dir(&place).map_err(io_at("make the directory", &place))?;
+        self.sharing.make_directories(&place)?;
         let mut options = CheckoutBuilder::new();
         options
             .target_dir(&place)

@@ -3,7 +3,6 @@
 //! Loose objects could be pruned between their writing and the reference that keeps them. A pack with a
 //! `.keep` beside it is left alone by every `gc`, so that one comes first and goes last.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,9 +13,11 @@ use crate::differences::differences;
 use crate::error::{GitError, git, git_write, io_at};
 use crate::ids::{Oid, RunId};
 use crate::journal::Observer;
+use crate::open::open;
 use crate::outcome::LandError;
 use crate::plan::MODE_COMMIT;
 use crate::repository::Repo;
+use crate::sharing::Sharing;
 use crate::worktree::{make_directories, sync_directory};
 
 /// How often a reference is set that a `git` beside us gets in the way of.
@@ -51,15 +52,22 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
     let place = common.join(format!("workerctl/import-{}", request.run));
     observer.before("make the pack");
     let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place).map_err(io_at("make the directory", &place))?;
-    let name = write_pack(request, &place)?;
+    let sharing = repo.sharing()?;
+    sharing.make_directories(&place)?;
+    let name = write_pack(request, (&place, sharing))?;
     let mut keep = None;
     if let Some(name) = &name {
         let packs = common.join("objects/pack");
-        make_directories(&packs)?;
-        keep = Some(move_in(&place, &packs, name, request.run, observer)?);
+        make_directories(&packs, sharing)?;
+        keep = Some(move_in(
+            (&place, sharing),
+            &packs,
+            name,
+            request.run,
+            observer,
+        )?);
     }
-    set_reference(common, &place, request, observer)?;
+    set_reference(common, (&place, sharing), request, observer)?;
     // Until here the keep file protected the pack from `git gc`, which deletes what no reference leads to. It goes
     // only after the reference is there.
     if let Some(keep) = keep.filter(|keep| is_ours(keep, request.run)) {
@@ -72,13 +80,16 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
 }
 
 /// Writes the pack and its index; `None` where the real repository has everything already.
-fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, LandError> {
+fn write_pack(
+    request: &Import<'_>,
+    (place, sharing): (&Path, Sharing),
+) -> Result<Option<String>, LandError> {
     let flags = RepositoryOpenFlags::NO_SEARCH;
-    let source = Repository::open_ext(request.source, flags, std::iter::empty::<&OsStr>())
-        .map_err(git("open the run's repository"))?;
-    let fail = git("collect the run's objects");
-    let mut pack = source.packbuilder().map_err(&fail)?;
-    let (objects, refused) = new_objects(&source, request).map_err(&fail)?;
+    let source = open(request.source, flags, "open the run's repository");
+    let source = source.map_err(LandError::Source)?;
+    let fail = |error| LandError::Source(git("collect the run's objects")(error));
+    let mut pack = source.packbuilder().map_err(fail)?;
+    let (objects, refused) = new_objects(&source, request).map_err(fail)?;
     if let Some(path) = refused {
         let message = format!(
             "a commit of the skill names `{path}`, which git itself refuses to have in a tree"
@@ -86,19 +97,22 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
         return Err(LandError::refused("bad_path", message));
     }
     for oid in objects {
-        pack.insert_object(oid, None).map_err(&fail)?;
+        pack.insert_object(oid, None).map_err(fail)?;
     }
     if pack.object_count() == 0 {
         return Ok(None);
     }
     pack.write(place, 0o444)
         .map_err(git_write("write a pack in", place))?;
-    let name = pack.name().map_err(&fail)?.map(str::to_owned);
+    let name = pack.name().map_err(fail)?.map(str::to_owned);
     let name = name.ok_or_else(|| fail(git2::Error::from_str("the pack has no name")))?;
     for end in ["pack", "idx"] {
         let path = place.join(format!("pack-{name}.{end}"));
         let open = File::open(&path).map_err(io_at("open", &path))?;
-        open.sync_all().map_err(io_at("sync", &path))?;
+        sharing
+            .adjust_file(&open)
+            .and_then(|()| open.sync_all())
+            .map_err(io_at("sync", &path))?;
     }
     Ok(Some(name))
 }
@@ -157,7 +171,7 @@ fn is_ours(keep: &Path, run: &RunId) -> bool {
 
 /// Gives the pack its place, the index last, because git finds packs by it.
 fn move_in(
-    place: &Path,
+    (place, sharing): (&Path, Sharing),
     packs: &Path,
     name: &str,
     run: &RunId,
@@ -166,7 +180,7 @@ fn move_in(
     let keep = packs.join(format!("pack-{name}.keep"));
     observer.before("write the keep file");
     let written = place.join("keep");
-    write_synced(&written, &note(run))?;
+    write_synced(&written, &note(run), sharing)?;
     // By link, so that a person's own `.keep` of this pack stays theirs.
     match fs::hard_link(&written, &keep) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -183,7 +197,8 @@ fn move_in(
         let file = format!("pack-{name}.{end}");
         observer.before(&format!("rename the {end} in"));
         let from = place.join(&file);
-        fs::rename(&from, packs.join(&file)).map_err(io_at("rename", &from))?;
+        let to = packs.join(&file);
+        fs::rename(&from, &to).map_err(io_at("write", &to))?;
     }
     observer.before("sync the packs");
     sync_directory(packs)?;
@@ -194,23 +209,23 @@ fn move_in(
 /// our making one and putting the file there, and after it has packed what we put there.
 fn set_reference(
     common: &Path,
-    place: &Path,
+    (place, sharing): (&Path, Sharing),
     request: &Import<'_>,
     observer: &dyn Observer,
 ) -> Result<(), GitError> {
     for _ in 1..TRIES {
-        match set_reference_once(common, place, request, observer) {
+        match set_reference_once(common, (place, sharing), request, observer) {
             Err(GitError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             done => return done,
         }
     }
-    set_reference_once(common, place, request, observer)
+    set_reference_once(common, (place, sharing), request, observer)
 }
 
 /// Written here rather than by the git library, which renames before it syncs.
 fn set_reference_once(
     common: &Path,
-    place: &Path,
+    (place, sharing): (&Path, Sharing),
     request: &Import<'_>,
     observer: &dyn Observer,
 ) -> Result<(), GitError> {
@@ -219,14 +234,14 @@ fn set_reference_once(
         return Ok(());
     };
     let written = place.join("reference");
-    write_synced(&written, &format!("{}\n", request.commit))?;
-    make_directories(dir)?;
+    write_synced(&written, &format!("{}\n", request.commit), sharing)?;
+    make_directories(dir, sharing)?;
     observer.before("set the reference");
     fs::rename(&written, &path).map_err(io_at("write", &path))?;
     sync_directory(dir)
 }
 
-fn write_synced(path: &Path, text: &str) -> Result<(), GitError> {
+fn write_synced(path: &Path, text: &str, sharing: Sharing) -> Result<(), GitError> {
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new()
         .write(true)
@@ -234,6 +249,7 @@ fn write_synced(path: &Path, text: &str) -> Result<(), GitError> {
         .open(path)
         .map_err(io_at("create", path))?;
     file.write_all(text.as_bytes())
+        .and_then(|()| sharing.adjust_file(&file))
         .and_then(|()| file.sync_all())
         .map_err(io_at("write", path))
 }

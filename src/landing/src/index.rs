@@ -1,7 +1,8 @@
 //! The index of a checkout: what it holds for our paths, and a new one made from a copy.
 //!
-//! The copy has a second name in the staging folder, so that its inode cannot be used again: while the
-//! index still is that inode, nothing was staged since, and the new index can take its place.
+//! Which file was copied is noted in the staging folder: while the index still is that file, nothing was staged
+//! since, and the new index can take its place. A second name of it would say the same, but the kernel refuses one
+//! where the file is another user's (`fs.protected_hardlinks`), as an index is after `sudo git commit`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
 use crate::plan::{Change, Entry, Follower};
 use crate::worktree::{directories_above, inode};
+
+/// How every index begins.
+const SIGNATURE: &[u8] = b"DIRC";
 
 /// What an index holds for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +74,17 @@ impl IndexSnapshot {
             _file: Some(file),
         })
     }
+
+    fn identity(&self) -> Option<FileIdentity> {
+        self.written.as_ref().map(FileIdentity::new)
+    }
 }
 
 impl Indexes {
     /// The index at a path, under whichever name it was read, or read now.
     pub(crate) fn read(&self, path: &Path) -> Result<Rc<IndexSnapshot>, GitError> {
-        let now = fs::metadata(path).ok();
-        let is_it = |seen: &&Rc<IndexSnapshot>| is_same_file(seen.written.as_ref(), now.as_ref());
+        let now = FileIdentity::at(path);
+        let is_it = |seen: &&Rc<IndexSnapshot>| seen.identity() == now;
         if let Some(seen) = self.0.borrow().iter().find(is_it) {
             return Ok(Rc::clone(seen));
         }
@@ -86,13 +94,49 @@ impl Indexes {
     }
 }
 
-/// Git never writes into an index that is in place, and a second name changes no more than `ctime`.
-fn is_same_file(one: Option<&fs::Metadata>, other: Option<&fs::Metadata>) -> bool {
-    let of = |meta: &fs::Metadata| {
-        let times = (meta.mtime(), meta.mtime_nsec());
-        (meta.dev(), meta.ino(), meta.size(), times)
-    };
-    one.map(of) == other.map(of)
+/// What tells an index from every other one, whatever its name is. Git never writes into one that is in place; and
+/// another file that gets the inode of one that is gone has another size or time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileIdentity {
+    fn new(meta: &fs::Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+        }
+    }
+
+    /// The file at a path; `None` if there is none.
+    fn at(path: &Path) -> Option<Self> {
+        fs::symlink_metadata(path).ok().as_ref().map(Self::new)
+    }
+
+    fn to_line(self) -> String {
+        let (seconds, nanoseconds) = self.modified;
+        let (device, inode, size) = (self.device, self.inode, self.size);
+        format!("{device} {inode} {size} {seconds} {nanoseconds}\n")
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let mut parts = line.strip_suffix('\n')?.split(' ');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (device, inode, size) = (number()?, number()?, number()?);
+        let mut time = || parts.next()?.parse::<i64>().ok();
+        Some(Self {
+            device,
+            inode,
+            size,
+            modified: (time()?, time()?),
+        })
+    }
 }
 
 /// What the index holds for a change; `changes` are all of the plan.
@@ -158,7 +202,7 @@ pub(crate) enum Direction {
     Back,
 }
 
-/// A new index in the staging folder, with second names of it and of the one of which it was made.
+/// A new index in the staging folder, with a second name of it and a note of the one of which it was made.
 pub(crate) struct Prepared {
     new: PathBuf,
     ours: PathBuf,
@@ -182,7 +226,17 @@ impl Prepared {
     /// Whether it waits, and the index still is the one of which it was made.
     pub(crate) fn is_current(&self, follower: &Follower<'_>) -> bool {
         let waits = inode(&self.new).is_some() && inode(&self.new) == inode(&self.ours);
-        waits && inode(&self.seen) == inode(&follower.index())
+        waits && self.seen() == FileIdentity::at(&follower.index())
+    }
+
+    /// The index of which the new one was made; `None` if there was none.
+    fn seen(&self) -> Option<FileIdentity> {
+        let noted = fs::read(&self.seen).ok()?;
+        if noted.starts_with(SIGNATURE) {
+            // A landing that an earlier version began has a second name of that index instead.
+            return FileIdentity::at(&self.seen);
+        }
+        FileIdentity::from_line(std::str::from_utf8(&noted).ok()?)
     }
 
     /// Exchanges the index with the new one; `false` where what came out was not the one seen, which
@@ -191,7 +245,7 @@ impl Prepared {
     /// A rename would be enough under git's lock. But a person can have removed the lock a moment ago.
     pub(crate) fn replace(&self, follower: &Follower<'_>) -> Result<bool, GitError> {
         let index = follower.index();
-        let flags = match inode(&self.seen) {
+        let flags = match self.seen() {
             Some(_) => RenameFlags::EXCHANGE,
             None => RenameFlags::NOREPLACE,
         };
@@ -207,7 +261,8 @@ impl Prepared {
     pub(crate) fn put_back(&self, follower: &Follower<'_>) -> Result<bool, GitError> {
         let index = follower.index();
         let (out, ours) = (inode(&self.new), inode(&self.ours));
-        let is_foreign = out.is_some() && out != ours && out != inode(&self.seen);
+        let is_seen = || FileIdentity::at(&self.new) == self.seen();
+        let is_foreign = out.is_some() && out != ours && !is_seen();
         if is_foreign && ours.is_some() && inode(&index) == ours {
             renameat_with(CWD, &self.new, CWD, &index, RenameFlags::EXCHANGE)
                 .map_err(io_at("put back", &index))?;
@@ -245,15 +300,16 @@ pub(crate) fn prepare(
     }
     let temporary = new.with_extension("partial");
     let _ = fs::remove_file(&temporary);
-    // The index gets a second name and is read through that. So what is read is what is compared later, even if
-    // somebody replaces the index in between.
-    match fs::hard_link(follower.index(), &seen) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            return Err(io_at("link", &follower.index())(e));
-        }
-        _ => {}
+    // What is noted is the very file that was read, even if somebody replaces the index in between.
+    let read = indexes.read(&follower.index())?;
+    if let Some(identity) = read.identity() {
+        let fail = io_at("write", &seen);
+        let mut note = File::create_new(&seen).map_err(&fail)?;
+        note.write_all(identity.to_line().as_bytes())
+            .and_then(|()| follower.plan.sharing.adjust_file(&note))
+            .and_then(|()| note.sync_all())
+            .map_err(fail)?;
     }
-    let read = indexes.read(&seen)?;
     let mut index = read.index.clone();
     let written = read.written.as_ref();
     if let Some(written) = written {
@@ -270,6 +326,7 @@ pub(crate) fn prepare(
         let bits = fs::Permissions::from_mode(written.mode() & 0o777);
         file.set_permissions(bits).map_err(&fail)?;
     }
+    follower.plan.sharing.adjust_file(&file).map_err(&fail)?;
     // After a power cut an index without its content would make every use of git fail.
     file.sync_all().map_err(fail)?;
     // Our own second name comes before the final one: an index that waits and has no such name could not be told from

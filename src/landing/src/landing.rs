@@ -167,6 +167,7 @@ fn draft(repo: &Repo, request: &Request<'_>) -> Result<Plan, LandError> {
         checkouts: repo.checkouts(request.target)?,
         changes: repo.changes(request.from, request.to)?,
         log: request.log.clone(),
+        sharing: repo.sharing()?,
     })
 }
 

@@ -12,6 +12,7 @@ use crate::error::{GitError, io_at};
 use crate::journal::Observer;
 use crate::outcome::Obstacle;
 use crate::plan::Plan;
+use crate::sharing::Sharing;
 use crate::worktree::{inode, make_directories};
 
 /// The locks of one landing, in the order in which they are taken.
@@ -27,6 +28,7 @@ pub(crate) struct Lock {
     /// Where it lies; gone with a work tree that is removed.
     home: PathBuf,
     kind: Kind,
+    sharing: Sharing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,7 @@ impl<'a> Locks<'a> {
                 path: lock_of(&checkout.git_dir.join(name)),
                 home: checkout.git_dir.clone(),
                 kind,
+                sharing: plan.sharing,
             };
             if checkout.follows {
                 list.push(lock(index, "index", Kind::Index));
@@ -86,6 +89,7 @@ impl<'a> Locks<'a> {
             path: lock_of(&plan.common_dir.join(&plan.target)),
             home: plan.common_dir.clone(),
             kind: Kind::Branch,
+            sharing: plan.sharing,
         });
         Self { list, observer }
     }
@@ -101,7 +105,7 @@ impl<'a> Locks<'a> {
                 },
                 // A directory of git's may not be written: the locks beside it must not stay.
                 Err(error) if error.code() == "read_only" => Obstacle::Denied {
-                    why: error.to_string(),
+                    why: error.with_hint(),
                 },
                 Err(error) => return Err(error),
             };
@@ -163,7 +167,7 @@ impl Lock {
             && let Some(dir) = self.path.parent()
         {
             // Git removes directories of branches that it packs.
-            make_directories(dir)?;
+            make_directories(dir, self.sharing)?;
         }
         match fs::hard_link(&self.token, &self.path) {
             Ok(()) => Ok(true),

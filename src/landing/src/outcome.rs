@@ -220,6 +220,9 @@ pub enum LandError {
     /// The journal could not be written. Nothing was changed after that.
     #[error("cannot record the landing: {0}")]
     Journal(#[source] std::io::Error),
+    /// The run's own repository, from which its commit is imported, cannot be read.
+    #[error(transparent)]
+    Source(GitError),
     /// The repository or the file system failed. Where a plan is recorded, it wants recovery.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -236,12 +239,20 @@ impl LandError {
         Self::Refused { code, message }
     }
 
+    /// Says what may not be written, with what helps.
+    pub(crate) fn denial(&self) -> String {
+        match self {
+            Self::Git(error) => error.with_hint(),
+            _ => self.to_string(),
+        }
+    }
+
     /// A stable code for journals and views.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Refused { code, .. } => code,
             Self::Journal(_) => "journal",
-            Self::Git(error) => error.code(),
+            Self::Source(error) | Self::Git(error) => error.code(),
         }
     }
 }

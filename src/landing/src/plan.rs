@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Oid, RepoPath, RunId};
+use crate::sharing::Sharing;
 
 /// A regular file.
 pub(crate) const MODE_FILE: u32 = 0o100_644;
@@ -41,6 +42,9 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// For the reflogs.
     pub log: LogLine,
+    /// Who may work with the repository.
+    #[serde(default, skip_serializing_if = "Sharing::is_umask")]
+    pub sharing: Sharing,
 }
 
 impl Plan {
@@ -99,10 +103,21 @@ pub struct Change {
     pub new: Option<Entry>,
 }
 
+impl Change {
+    /// Whether it is of a submodule, of which a commit holds an id only.
+    pub(crate) fn is_submodule(&self) -> bool {
+        let sides = [&self.old, &self.new];
+        sides
+            .into_iter()
+            .flatten()
+            .any(|entry| entry.mode == MODE_COMMIT)
+    }
+}
+
 /// What a commit holds at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The blob.
+    /// The blob, or the commit of a submodule.
     pub oid: Oid,
     /// The git file mode.
     pub mode: u32,
@@ -145,7 +160,18 @@ impl Follower<'_> {
     /// The changes of its files, with their numbers.
     pub(crate) fn file_changes(&self) -> impl DoubleEndedIterator<Item = (usize, &Change)> {
         let numbered = self.plan.changes.iter().enumerate();
-        numbered.filter(|(number, _)| !self.checkout.index_only.contains(number))
+        numbered.filter(|(number, change)| {
+            !change.is_submodule() && !self.checkout.index_only.contains(number)
+        })
+    }
+
+    /// The submodules that come, go or move. Their work trees stay as they are, as `git pull` leaves them.
+    pub(crate) fn submodules(&self) -> impl Iterator<Item = &Change> {
+        let numbered = self.plan.changes.iter().enumerate();
+        let here = numbered.filter(|(number, change)| {
+            change.is_submodule() && !self.checkout.index_only.contains(number)
+        });
+        here.map(|(_, change)| change)
     }
 
     /// Where the new file of a change waits, and later what came out for it.

@@ -1,7 +1,6 @@
 //! What is read of a repository: its checkouts, the branch, and what git has under way.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,8 +11,12 @@ use crate::branch;
 use crate::differences::{MODE_TREE, TreeItem, differences};
 use crate::error::{GitError, git, io_at};
 use crate::ids::{Oid, RepoPath};
+use crate::open::open;
 use crate::outcome::{LandError, Obstacle};
-use crate::plan::{Change, Checkout, Entry, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Plan};
+use crate::plan::{
+    Change, Checkout, Entry, MODE_COMMIT, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Plan,
+};
+use crate::sharing::Sharing;
 use crate::worktree::inode;
 
 /// A fresh handle: it caches references and settings, so none outlives a step.
@@ -25,7 +28,7 @@ pub(crate) struct Repo {
 impl Repo {
     /// Opens the repository that `place` lies in.
     pub(crate) fn find(place: &Path) -> Result<Self, LandError> {
-        let found = open(place, RepositoryOpenFlags::empty())?;
+        let found = open(place, RepositoryOpenFlags::empty(), "open the repository")?;
         let common: PathBuf = found.commondir().components().collect();
         if common.to_str().is_none() {
             return Err(LandError::refused(
@@ -65,7 +68,11 @@ impl Repo {
     /// Opens the repository with this common directory.
     pub(crate) fn at(common_dir: &Path) -> Result<Self, GitError> {
         Ok(Self {
-            inner: open(common_dir, RepositoryOpenFlags::NO_SEARCH)?,
+            inner: open(
+                common_dir,
+                RepositoryOpenFlags::NO_SEARCH,
+                "open the repository",
+            )?,
             common_dir: common_dir.to_owned(),
         })
     }
@@ -156,8 +163,10 @@ impl Repo {
         for (path, old, new) in found {
             let path = RepoPath::from_bytes(&path).map_err(GitError::from)?;
             let (old, new) = (side(&path, old)?, side(&path, new)?);
-            if old != new {
-                changes.push(Change { path, old, new });
+            let change = Change { path, old, new };
+            if change.old != change.new {
+                refuse_changed_kind(&change)?;
+                changes.push(change);
             }
         }
         Ok(changes)
@@ -223,6 +232,12 @@ impl Repo {
         Ok(())
     }
 
+    /// Who may work with the repository.
+    pub(crate) fn sharing(&self) -> Result<Sharing, GitError> {
+        let config = self.inner.config().and_then(|mut c| c.snapshot());
+        Sharing::read(&config.map_err(git("read the configuration"))?)
+    }
+
     /// A boolean setting.
     pub(crate) fn setting(&self, name: &str, default: bool) -> bool {
         let config = self.inner.config().and_then(|mut c| c.snapshot());
@@ -263,21 +278,6 @@ pub(crate) fn same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
         (Some(a), Some(b)) => a.oid == b.oid && a.mode == b.mode,
         _ => false,
     }
-}
-
-fn open(place: &Path, flags: RepositoryOpenFlags) -> Result<Repository, GitError> {
-    Repository::open_ext(place, flags, std::iter::empty::<&OsStr>()).map_err(|source| {
-        let message = source.message();
-        let is_format = ["unsupported", "unknown object format", "unknown ref"];
-        match source.code() {
-            ErrorCode::Owner => GitError::OtherOwner(place.to_owned()),
-            _ if is_format.iter().any(|start| message.starts_with(start)) => {
-                GitError::UnsupportedFormat(message.to_owned())
-            }
-            ErrorCode::NotFound => GitError::NotARepository(place.to_owned()),
-            _ => git("open the repository")(source),
-        }
-    })
 }
 
 fn checkout(git_dir: &Path, workdir: Option<PathBuf>, target: &str) -> Result<Checkout, LandError> {
@@ -342,14 +342,31 @@ fn side(path: &RepoPath, item: Option<TreeItem>) -> Result<Option<Entry>, LandEr
         return Ok(None);
     };
     match plain_mode(mode) {
-        mode @ (MODE_FILE | MODE_EXECUTABLE | MODE_LINK) => Ok(Some(Entry {
+        mode @ (MODE_FILE | MODE_EXECUTABLE | MODE_LINK | MODE_COMMIT) => Ok(Some(Entry {
             oid: oid.into(),
             mode,
             written: None,
         })),
-        _ => Err(LandError::refused(
-            "submodule",
-            format!("`{path}` is a submodule, or a repository inside the repository"),
+        mode => Err(LandError::refused(
+            "bad_path",
+            format!("`{path}` has the mode {mode:o}, which git does not know"),
         )),
     }
+}
+
+/// A file in the place of a submodule's work tree would have to remove what is in there.
+fn refuse_changed_kind(change: &Change) -> Result<(), LandError> {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return Ok(());
+    };
+    if (old.mode == MODE_COMMIT) == (new.mode == MODE_COMMIT) {
+        return Ok(());
+    }
+    let path = &change.path;
+    Err(LandError::refused(
+        "submodule",
+        format!(
+            "`{path}` is a file on one side and a submodule on the other; let it go in one run and come in another"
+        ),
+    ))
 }

@@ -48,17 +48,17 @@ pub(crate) fn stage(
     let folder = plan.common_dir.join(FOLDER);
     let partial = plan.staging.with_extension("partial");
     observer.before("make the staging folder");
-    make_directories(&folder)?;
+    make_directories(&folder, plan.sharing)?;
     // Left by a process that was killed while it staged: no journal knows of it.
     let _ = fs::remove_dir_all(&partial);
-    fs::create_dir(&partial).map_err(io_at("make the directory", &partial))?;
+    plan.sharing.make_directories(&partial)?;
     let draft = Plan {
         staging: partial.clone(),
         ..plan.clone()
     };
     probe(&partial)?;
     // This one becomes the branch; of the others the inode alone matters.
-    let token = write_token(repo, &branch_token(&draft), &format!("{}\n", plan.to))?;
+    let token = write_token(&draft, &branch_token(&draft), &format!("{}\n", plan.to))?;
     token
         .sync_all()
         .map_err(io_at("sync", &branch_token(&draft)))?;
@@ -66,13 +66,13 @@ pub(crate) fn stage(
     for number in 0..draft.checkouts.len() {
         observer.before("stage lock tokens");
         let place = draft.place_of(number);
-        fs::create_dir(&place).map_err(io_at("make the directory", &place))?;
+        plan.sharing.make_directories(&place)?;
         let note = format!(
             "workerctl: run {} lands; `workerctl` recovers it\n",
             plan.run
         );
         for token in checkout_tokens(&draft, number) {
-            write_token(repo, &token, &note)?;
+            write_token(&draft, &token, &note)?;
         }
     }
     for follower in draft.followers() {
@@ -144,16 +144,17 @@ fn refuse_other_file_system(follower: &Follower<'_>, staging: &Path) -> Result<(
 }
 
 /// A lock gets the mode that git gives its own files here, for a repository that a group shares.
-fn write_token(repo: &Repo, path: &Path, text: &str) -> Result<File, GitError> {
+fn write_token(plan: &Plan, path: &Path, text: &str) -> Result<File, GitError> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(path)
         .map_err(io_at("create", path))?;
-    let head = repo.common_dir.join("HEAD");
+    let head = plan.common_dir.join("HEAD");
     let mode = fs::metadata(&head).map_err(io_at("look at", &head))?.mode();
+    let mode = Permissions::from_mode(plan.sharing.mode(mode & 0o777, false));
     file.write_all(text.as_bytes())
-        .and_then(|()| file.set_permissions(Permissions::from_mode(mode & 0o777)))
+        .and_then(|()| file.set_permissions(mode))
         .map_err(io_at("write", path))?;
     Ok(file)
 }

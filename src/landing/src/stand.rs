@@ -163,6 +163,14 @@ impl<'a> Files<'a> {
                 found.push(change.path.clone());
             }
         }
+        for change in self.follower.submodules().filter(|c| c.old.is_none()) {
+            let observed = self.worktree.observe(&change.path)?;
+            if !matches!(observed, Observed::Absent | Observed::Directory)
+                || self.is_way_blocked(&change.path)?
+            {
+                found.push(change.path.clone());
+            }
+        }
         Ok(found)
     }
 

@@ -1,7 +1,7 @@
 //! Files of a work tree, reached from its root without following a single symbolic link.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::error::{GitError, git, io_at};
 use crate::ids::RepoPath;
 use crate::plan::{Entry, MODE_EXECUTABLE, MODE_LINK};
+use crate::sharing::Sharing;
 
 /// The root of a work tree.
 pub(crate) struct Worktree {
@@ -298,17 +299,6 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), GitError> {
 }
 
 /// Makes the directories down to `dir` and syncs each that got a new name.
-pub(crate) fn make_directories(dir: &Path) -> Result<(), GitError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = dir.parent() {
-        make_directories(above)?;
-    }
-    match fs::create_dir(dir) {
-        Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(e) => return Err(io_at("make the directory", dir)(e)),
-    }
-    dir.parent().map_or(Ok(()), sync_directory)
+pub(crate) fn make_directories(dir: &Path, sharing: Sharing) -> Result<(), GitError> {
+    sharing.make_each(dir, &|made| made.parent().map_or(Ok(()), sync_directory))
 }

@@ -12,6 +12,16 @@ pub enum TreeError {
     /// The repository, or a file below the state directory.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// The small repository of a tree, or what lies beside it, cannot be read. The next run makes it anew.
+    #[error("the run's tree `{}` is damaged: {}{source}", path.display(), named(torn.as_deref()))]
+    Damaged {
+        /// The directory of the tree.
+        path: PathBuf,
+        /// The first file whose content is not what was written, if one was found.
+        torn: Option<PathBuf>,
+        /// What could not be read.
+        source: GitError,
+    },
     /// The place for run trees lies inside somebody's work tree.
     #[error("`{}` lies inside the work tree `{}`", root.display(), worktree.display())]
     InsideWorkTree {
@@ -88,6 +98,7 @@ impl TreeError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Git(error) => error.code(),
+            Self::Damaged { .. } => "tree_damaged",
             Self::InsideWorkTree { .. } => "trees_inside_work_tree",
             Self::InUse(_) => "tree_in_use",
             Self::OtherOwner { .. } => "tree_of_another",
@@ -104,6 +115,9 @@ impl TreeError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
+            Self::Damaged { .. } => {
+                "the next run makes the tree anew; nothing of the repository is damaged".into()
+            }
             Self::InsideWorkTree { .. } => {
                 "move the state directory out of every git work tree, or set `XDG_STATE_HOME` to a place outside".into()
             }
@@ -124,6 +138,12 @@ impl TreeError {
             Self::Stopped(_) => return None,
         })
     }
+}
+
+fn named(torn: Option<&Path>) -> String {
+    torn.map_or_else(String::new, |torn| {
+        format!("`{}` is not as it was written; ", torn.display())
+    })
 }
 
 /// Turns a failed system call into ours.

@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git2::{AttrCheckFlags, AttrValue, ObjectType, Repository};
+use git2::{AttrCheckFlags, AttrValue, ObjectType, Repository, RepositoryOpenFlags};
 use sha1::{Digest, Sha1};
 use workerctl_landing::ids::RepoPath;
+use workerctl_landing::open::open;
 
 use crate::error::{TreeError, git};
 use crate::known::{RecordedPath, hash};
@@ -46,7 +47,11 @@ struct Ends {
 impl Rules {
     /// The rules that hold in a tree. `sources` are the texts of all attribute files.
     pub(crate) fn open(rules: &Path, in_result: bool) -> Result<Self, TreeError> {
-        let repo = Repository::open(rules).map_err(git("read the rules of the tree"))?;
+        let repo = open(
+            rules,
+            RepositoryOpenFlags::NO_SEARCH,
+            "read the rules of the tree",
+        )?;
         Self::of(repo, in_result)
     }
 

@@ -43,6 +43,7 @@ mod record;
 mod repair;
 mod result;
 mod small;
+mod submodules;
 mod tree;
 
 pub use error::TreeError;

@@ -23,6 +23,7 @@ use crate::known::{
 use crate::model::{IgnoredSeen, ResultProblem};
 use crate::place::{DIRECTORY, Names, kind_of, look, open_file};
 use crate::problems;
+use crate::submodules::{self, IndexedLinks, SubmoduleState};
 
 /// Names of ignored files that are told.
 const NAMES_MAX: usize = 20;
@@ -37,6 +38,14 @@ pub(crate) struct ChangedPath {
 
 /// What the run's commits change, by path.
 pub(crate) type HeadChanges = BTreeMap<Vec<u8>, ChangedPath>;
+
+/// What git has of the run besides its files: paths that it follows although its rules ignore them, what its commits
+/// change, and submodules of its index.
+pub(crate) type GitState<'a> = (
+    &'a BTreeSet<Vec<u8>>,
+    &'a HeadChanges,
+    &'a IndexedLinks,
+);
 
 /// What the walk found.
 #[derive(Debug, Default)]
@@ -59,6 +68,8 @@ pub(crate) struct TreeWalk<'a> {
     pub(crate) tracked: &'a BTreeSet<Vec<u8>>,
     /// What the run's commits change.
     head: &'a HeadChanges,
+    /// Submodules of the run's index.
+    links: &'a IndexedLinks,
     follows_modes: bool,
     /// Of each known file whether it need not be looked at.
     unchanged: Vec<bool>,
@@ -75,7 +86,7 @@ impl<'a> TreeWalk<'a> {
         keep: &'a Keep,
         root: &'a Path,
         into: Option<&'a Repository>,
-        (tracked, head): (&'a BTreeSet<Vec<u8>>, &'a HeadChanges),
+        (tracked, head, links): GitState<'a>,
     ) -> Self {
         Self {
             manifest,
@@ -85,6 +96,7 @@ impl<'a> TreeWalk<'a> {
             root,
             tracked,
             head,
+            links,
             follows_modes: rules.follows_modes(),
             unchanged: Vec::new(),
             path: Vec::new(),
@@ -98,27 +110,16 @@ impl<'a> TreeWalk<'a> {
     pub(crate) fn all(mut self) -> Result<TreeChanges, TreeError> {
         let root = crate::place::open_root(self.root)?;
         self.unchanged = crate::preload::unchanged(root.as_fd(), self.manifest);
-        self.directory(root.as_fd(), (0, self.manifest.known.len()), false)?;
+        self.directory(root.as_fd(), (0, self.manifest.known.len()))?;
         self.found.ignored.names = self.names.into_iter().collect();
         Ok(self.found)
     }
 
-    fn directory(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        range: (usize, usize),
-        is_submodule: bool,
-    ) -> Result<(), TreeError> {
+    fn directory(&mut self, dir: BorrowedFd<'_>, range: (usize, usize)) -> Result<(), TreeError> {
         let names = match Names::read(dir) {
             Ok(names) => names,
             Err(e) => return Err(self.fail("read the directory", b"", e)),
         };
-        if is_submodule {
-            if names.iter().next().is_some() {
-                self.problem(problems::submodule(&self.path));
-            }
-            return Ok(());
-        }
         if !self.path.is_empty() && names.iter().any(|(name, _)| name == b".git") {
             self.problem(problems::nested_repository(&self.path));
             return Ok(());
@@ -173,16 +174,56 @@ impl<'a> TreeWalk<'a> {
             }
             Err(e) => return Err(self.fail("open the directory", name, e)),
         };
+        // An unknown directory has a range beyond everything that is known.
+        let known = self.manifest.known.get(range.0);
+        if let Some(known) = known.filter(|_| range.0 == range.1) {
+            self.submodule(inner.as_fd(), &known.path, known.base)?;
+            return Ok(true);
+        }
         let length = self.path.len();
         self.path.extend_from_slice(name);
         self.path.push(b'/');
         self.depth += 1;
-        // An unknown directory has a range beyond everything that is known.
-        let is_submodule = range.0 == range.1 && range.0 < self.manifest.known.len();
-        let done = self.directory(inner.as_fd(), range, is_submodule);
+        let done = self.directory(inner.as_fd(), range);
         self.depth -= 1;
         self.path.truncate(length);
         done.map(|()| true)
+    }
+
+    /// The commit that `git add` would record for a submodule.
+    fn submodule(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        path: &[u8],
+        base: Option<Item>,
+    ) -> Result<(), TreeError> {
+        let place = self.root.join(OsStr::from_bytes(path));
+        let former = base.map(|item| item.oid);
+        let (commit, has_more) = match submodules::look((&place, path), self.root, former)? {
+            SubmoduleState::Refused(problem) => {
+                self.problem(problem);
+                return Ok(());
+            }
+            SubmoduleState::At {
+                commit,
+                has_untracked,
+            } => (Some(commit), has_untracked),
+            SubmoduleState::NotCheckedOut => {
+                let names = Names::read(dir).map_err(io_at("read the directory", &place))?;
+                let has_more = names.iter().next().is_some();
+                (self.links.recorded(path, former), has_more)
+            }
+        };
+        if has_more {
+            // As git has it, that is no change; but it goes with the tree, which is said.
+            self.ignored(&[path, b"/"].concat());
+        }
+        let mode = MODE_COMMIT;
+        let new = commit.map(|oid| Item { oid, mode });
+        if new != base {
+            self.change(path.to_vec(), base, new, 0);
+        }
+        Ok(())
     }
 
     /// A path that was there at the start and is not now.
@@ -194,9 +235,6 @@ impl<'a> TreeWalk<'a> {
             // Its own commits have removed it.
             (Laid::Over(_), _) if self.in_head(&known.path).is_some_and(|new| new.is_none()) => {}
             (Laid::Over(_), _) => self.problem(problems::overlay_changed(&known.path)),
-            (Laid::No, Some(base)) if base.mode == MODE_COMMIT => {
-                self.problem(problems::submodule(&known.path));
-            }
             (Laid::No, Some(base)) => self.change(known.path.clone(), Some(base), None, 0),
             _ => {}
         }
@@ -322,6 +360,11 @@ impl<'a> TreeWalk<'a> {
         if is_kept || !can_be {
             return Ok(());
         }
+        if kind.is_dir() && self.links.recorded(&path, None).is_some() {
+            let inner = openat(dir, name, DIRECTORY, Mode::empty());
+            let inner = inner.map_err(|e| self.fail("open the directory", name, e))?;
+            return self.submodule(inner.as_fd(), &path, None);
+        }
         if !(kind.is_dir() && self.keep.is_above(&path)) && self.is_ignored(&path, kind)? {
             return Ok(());
         }
@@ -365,12 +408,16 @@ impl<'a> TreeWalk<'a> {
         {
             return Ok(false);
         }
+        self.ignored(&asked);
+        Ok(true)
+    }
+
+    fn ignored(&mut self, path: &[u8]) {
         self.found.ignored.count += 1;
-        self.names.insert(problems::escape(&asked));
+        self.names.insert(problems::escape(path));
         if self.names.len() > NAMES_MAX {
             self.names.pop_last();
         }
-        Ok(true)
     }
 
     /// Keeps the content of a changed path.

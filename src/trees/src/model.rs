@@ -25,8 +25,10 @@ pub struct Base<'a> {
     pub target: &'a str,
     /// The commit; without one the branch is unborn and the tree empty.
     pub commit: Option<&'a Oid>,
-    /// Name and mail for commits that the run makes.
-    pub identity: (&'a str, &'a str),
+    /// Name and mail of the author of commits that the run makes.
+    pub author: (&'a str, &'a str),
+    /// Name and mail of their committer.
+    pub committer: (&'a str, &'a str),
     /// Ignored caches that stay, such as `node_modules/`, from the root of the tree.
     pub keep: &'a [String],
     /// What is laid over the base, and is never part of the result. Later entries win.

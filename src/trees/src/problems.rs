@@ -41,14 +41,36 @@ pub(crate) fn nested_repository(path: &[u8]) -> ResultProblem {
     )
 }
 
-pub(crate) fn submodule(path: &[u8]) -> ResultProblem {
-    let path = escape(path.strip_suffix(b"/").unwrap_or(path));
+pub(crate) fn submodule(path: &[u8], why: &str) -> ResultProblem {
+    let path = escape(path);
     problem(
         "submodule",
+        format!("the repository of the submodule `{path}` cannot be used: {why}"),
         format!(
-            "`{path}` is a submodule, which is an empty directory in a run tree and was changed"
+            "let the run leave `{path}` empty, or check it out by `git submodule update --init`"
         ),
-        format!("let the run leave `{path}` empty"),
+    )
+}
+
+pub(crate) fn submodule_dirty(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "submodule_dirty",
+        format!(
+            "the submodule `{path}` has changes that are not committed in it and would be lost"
+        ),
+        format!("let the run commit and push them in `{path}`, or take them back"),
+    )
+}
+
+pub(crate) fn submodule_unpublished(path: &[u8], commit: &str) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "submodule_unpublished",
+        format!(
+            "the submodule `{path}` is at {commit}, which no branch of its remotes has: it would be lost with the run's tree"
+        ),
+        format!("let the run push it, as by `git -C '{path}' push`"),
     )
 }
 

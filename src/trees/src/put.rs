@@ -13,7 +13,7 @@ use workerctl_landing::ids::RepoPath;
 
 use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
-use crate::known::{Item, MODE_LINK, raw};
+use crate::known::{Item, MODE_COMMIT, MODE_LINK, raw};
 use crate::model::PathChange;
 use crate::place::{Gone, open_child};
 use crate::repair::Modes;
@@ -81,6 +81,11 @@ pub(crate) fn put(
         }
         return Ok(());
     };
+    if new.mode == MODE_COMMIT {
+        // The commit is recorded in the index; the directory of a submodule is empty.
+        mkdirat(dir, *name, Mode::from_raw_mode(0o777))?;
+        return Ok(());
+    }
     let blob = repo.find_blob(raw(&new.oid));
     let blob = blob.map_err(|e| PutError::Tree(git("read a blob of the result")(e)))?;
     if new.mode == MODE_LINK {

@@ -1,11 +1,12 @@
 //! The real repository, read only: its objects, references and settings.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git2::{Config, ConfigLevel, ErrorCode, Repository, RepositoryOpenFlags};
+use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 use workerctl_landing::error::GitError;
+use workerctl_landing::open::open;
+use workerctl_landing::setting;
 
 use crate::error::{TreeError, git, io_at};
 use crate::model::Base;
@@ -34,8 +35,7 @@ const REMOTES: [&str; 5] = ["remote.", "url.", "http.", "credential.", "core.ssh
 impl Real {
     pub(crate) fn open(place: &Path) -> Result<Self, TreeError> {
         let flags = RepositoryOpenFlags::empty();
-        let repo = Repository::open_ext(place, flags, std::iter::empty::<&OsStr>())
-            .map_err(|source| refusal(place, source))?;
+        let repo = open(place, flags, "open the repository")?;
         let common = repo.commondir().components().collect();
         let config = repo.config().and_then(|mut config| config.snapshot());
         let config = config.map_err(git("read the settings of the repository"))?;
@@ -172,39 +172,6 @@ impl Real {
 pub(crate) struct References {
     pub(crate) direct: Vec<(Vec<u8>, String)>,
     pub(crate) symbolic: Vec<(Vec<u8>, Vec<u8>)>,
-}
-
-/// Appends one setting in the form of git's files.
-pub(crate) fn setting(text: &mut String, name: &str, value: Option<&str>) {
-    let escaped = |text: &str| {
-        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-        text.replace('\n', "\\n").replace('\t', "\\t")
-    };
-    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
-    match rest.rsplit_once('.') {
-        Some((subsection, key)) => {
-            let subsection = subsection.replace('\\', "\\\\").replace('"', "\\\"");
-            text.extend(["[", section, " \"", &subsection, "\"]\n\t", key]);
-        }
-        None => text.extend(["[", section, "]\n\t", rest]),
-    }
-    match value {
-        Some(value) => text.extend([" = \"", &escaped(value), "\"\n"]),
-        None => text.push('\n'),
-    }
-}
-
-fn refusal(place: &Path, source: git2::Error) -> TreeError {
-    let message = source.message().to_owned();
-    let is_format = ["unsupported", "unknown object format", "unknown ref"];
-    match source.code() {
-        ErrorCode::Owner => GitError::OtherOwner(place.to_owned()).into(),
-        _ if is_format.iter().any(|start| message.starts_with(start)) => {
-            GitError::UnsupportedFormat(message).into()
-        }
-        ErrorCode::NotFound => GitError::NotARepository(place.to_owned()).into(),
-        _ => git("open the repository")(source),
-    }
 }
 
 /// Reads a file that need not be there.

@@ -23,6 +23,8 @@ pub(crate) struct Commits {
     pub(crate) made: Vec<Oid>,
     pub(crate) count: u64,
     pub(crate) is_unrelated: bool,
+    /// Why `HEAD` or its branch says nothing.
+    pub(crate) unreadable: Option<String>,
 }
 
 impl Commits {
@@ -33,20 +35,34 @@ impl Commits {
             made: Vec::new(),
             count: 0,
             is_unrelated: false,
+            unreadable: None,
+        }
+    }
+
+    fn unreadable(what: String) -> Self {
+        Self {
+            unreadable: Some(what.clone()),
+            ..Self::moved(what)
         }
     }
 
     pub(crate) fn read(repo: &Repository, start: &Start) -> Result<Self, TreeError> {
         let head = repo.path().join("HEAD");
-        let text = fs::read_to_string(&head).unwrap_or_else(|e| format!("cannot be read: {e}"));
+        let text = match fs::read_to_string(&head) {
+            Ok(text) => text,
+            Err(e) => return Ok(Self::unreadable(format!("`HEAD` cannot be read: {e}"))),
+        };
         let text = text.trim_end();
+        if !text.starts_with("ref: ") && text.parse::<Oid>().is_err() {
+            return Ok(Self::unreadable("`HEAD` holds no reference".to_owned()));
+        }
         if text.strip_prefix("ref: ").map(str::trim) != Some(start.target.as_str()) {
             let found = text.strip_prefix("ref: ").unwrap_or(text);
             return Ok(Self::moved(found.chars().take(300).collect()));
         }
         let tip = match repo.find_reference(&start.target) {
             Err(e) if e.code() == ErrorCode::NotFound => None,
-            Err(e) => return Ok(Self::moved(format!("{}: {e}", start.target))),
+            Err(e) => return Ok(Self::unreadable(format!("`{}`: {e}", start.target))),
             Ok(found) => match found.target() {
                 None => {
                     let target =
@@ -63,6 +79,7 @@ impl Commits {
             made: Vec::new(),
             count: 0,
             is_unrelated: false,
+            unreadable: None,
         };
         let base = start.base.as_ref().map(raw);
         if tip == base {

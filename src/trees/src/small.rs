@@ -8,14 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
+use sha1::{Digest, Sha1};
+use workerctl_landing::setting;
 
-use crate::error::{TreeError, io_at};
+use crate::error::{TreeError, git, io_at};
 use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
 use crate::model::Base;
 use crate::place::{Names, kind_of, open_child, open_root};
-use crate::real::{Real, read_optional, setting};
+use crate::real::{Real, read_optional};
 
 /// The files of ours that decide how git sees a tree.
 pub(crate) struct Settings {
@@ -41,8 +43,14 @@ impl Settings {
         let plain = real.settings(base.target)?;
         let mut config = plain.clone();
         setting(&mut config, "core.hooksPath", Some("/dev/null"));
-        setting(&mut config, "user.name", Some(base.identity.0));
-        setting(&mut config, "user.email", Some(base.identity.1));
+        for (role, (name, email)) in [
+            ("user", base.author),
+            ("author", base.author),
+            ("committer", base.committer),
+        ] {
+            setting(&mut config, &format!("{role}.name"), Some(name));
+            setting(&mut config, &format!("{role}.email"), Some(email));
+        }
         let mut rules = plain;
         setting(
             &mut rules,
@@ -235,6 +243,55 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
     }
     path.truncate(length);
     None
+}
+
+/// Removes objects and packs whose content is not what was written, as after a power cut: git would take them for there
+/// and not write them again. Answers the first of them.
+pub(crate) fn drop_torn(git_dir: &Path) -> Result<Option<PathBuf>, TreeError> {
+    let objects = git_dir.join("objects");
+    let fail = git("read the objects of the run");
+    let odb = git2::Odb::new().map_err(&fail)?;
+    odb.add_disk_alternate(&objects.to_string_lossy())
+        .map_err(&fail)?;
+    let mut torn = Vec::new();
+    for fan in files_in(&objects) {
+        let first = fan.file_name().unwrap_or_default().to_string_lossy();
+        if first.len() != 2 {
+            continue;
+        }
+        for file in files_in(&fan) {
+            let rest = file.file_name().unwrap_or_default().to_string_lossy();
+            let oid = git2::Oid::from_str(&format!("{first}{rest}"));
+            if oid.is_ok_and(|oid| odb.read(oid).is_err()) {
+                torn.push(file);
+            }
+        }
+    }
+    for file in files_in(&objects.join("pack")) {
+        let is_pack = file.extension().is_some_and(|end| end == "pack");
+        let parts = [file.clone(), file.with_extension("idx")];
+        if is_pack && !parts.iter().all(|part| has_its_checksum(part)) {
+            torn.extend(parts);
+        }
+    }
+    for file in &torn {
+        remove(file)?;
+    }
+    Ok(torn.into_iter().next())
+}
+
+fn files_in(dir: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(dir).into_iter().flatten().flatten();
+    listed.map(|entry| entry.path()).collect()
+}
+
+/// Packs and their indexes end with the checksum of what is before.
+fn has_its_checksum(file: &Path) -> bool {
+    let Ok(bytes) = fs::read(file) else {
+        return false;
+    };
+    let parts = bytes.split_last_chunk::<20>();
+    parts.is_some_and(|(body, sum)| Sha1::digest(body)[..] == sum[..])
 }
 
 fn remove(path: &Path) -> Result<(), TreeError> {

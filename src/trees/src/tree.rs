@@ -1,6 +1,6 @@
 //! One tree that is held for a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use git2::Repository;
 use rustix::fs::{CWD, FlockOperation, Mode, Stat, flock, mkdirat, renameat};
 use rustix::io::Errno;
-use workerctl_landing::ids::{Oid, RepoPath};
+use workerctl_landing::ids::RepoPath;
 
 use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, empty_tree, raw};
-use crate::look::{HeadChanges, TreeChanges, TreeWalk};
+use crate::look::{GitState, HeadChanges, TreeChanges, TreeWalk};
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
@@ -25,8 +25,11 @@ use crate::repair::{Modes, Observer, Repair, step};
 use crate::result::{
     Commits, added, build_tree, case_collisions, kept_is_tracked, operation, told, tree_of,
 };
-use crate::small::{Settings, damage, put_back};
+use crate::small::Settings;
+use crate::submodules::{self, IndexedLinks};
 use crate::{index, problems, record};
+
+mod left;
 
 /// Paths that a comparison names.
 const DRIFT_MAX: usize = 20;
@@ -55,6 +58,10 @@ pub struct Tree {
     manifest: Option<Manifest>,
     /// The index as it was put there.
     index: Option<crate::known::FileStamp>,
+    /// Whether this process made it equal to a base.
+    is_made_here: bool,
+    /// The first file of the small repository that was not as it was written.
+    torn: Option<PathBuf>,
     observer: Option<Observer>,
 }
 
@@ -75,6 +82,8 @@ impl Tree {
             _lock: lock,
             manifest: None,
             index: None,
+            is_made_here: false,
+            torn: None,
             observer: None,
         }
     }
@@ -150,6 +159,7 @@ impl Tree {
         record::write(&self.dir, &mut manifest)?;
         let overlaid = what_was_laid(&manifest);
         self.manifest = Some(manifest);
+        (self.is_made_here, self.torn) = (true, None);
         Ok(Start {
             number: self.number,
             base: base.commit.cloned(),
@@ -239,10 +249,12 @@ impl Tree {
 
     /// What the run changed; its blobs and trees are in the small repository afterwards.
     pub fn result(&mut self, start: &Start) -> Result<RunResult, TreeError> {
-        let manifest = self.manifest_of(start)?;
-        let outcome = self.result_of(start, &manifest);
-        self.manifest = Some(manifest);
-        outcome
+        let outcome = self.manifest_of(start).and_then(|manifest| {
+            let outcome = self.result_of(start, &manifest);
+            self.manifest = Some(manifest);
+            outcome
+        });
+        outcome.map_err(|error| self.own_error(error))
     }
 
     fn result_of(&mut self, start: &Start, manifest: &Manifest) -> Result<RunResult, TreeError> {
@@ -251,6 +263,7 @@ impl Tree {
         let opened = self.open_repository()?;
         let mut repo = None;
         let mut head = HeadChanges::default();
+        let mut links = IndexedLinks::default();
         let mut refusals = Vec::new();
         let commits = match opened {
             Err(what) => {
@@ -259,20 +272,21 @@ impl Tree {
             }
             Ok(opened) => {
                 refusals.extend(operation(&git_dir));
-                if index_stamp(&git_dir) != self.index || self.index.is_none() {
-                    let index = git2::Index::open(&git_dir.join("index"));
-                    if index.is_ok_and(|index| index.has_conflicts()) {
-                        refusals.push(problems::unmerged());
-                    }
+                links = self.indexed_links();
+                if links.is_unmerged {
+                    refusals.push(problems::unmerged());
                 }
                 let commits = Commits::read(&opened, start)?;
+                if let Some(what) = &commits.unreadable {
+                    refusals.push(problems::damaged(what));
+                }
                 head = commits.changes(&opened, start)?;
                 repo = Some(opened);
                 commits
             }
         };
         step(&mut self.observer, "look at the files")?;
-        let mut found = self.look(start, manifest, repo.as_ref(), (&added(&head), &head))?;
+        let mut found = self.look(start, manifest, repo.as_ref(), (&added(&head), &head, &links))?;
         refusals.extend(found.problems);
         refusals.extend(kept_is_tracked(&Keep::read(&start.keep)?, &head));
         // Where something is laid over, the result has what the run's commits have.
@@ -310,12 +324,22 @@ impl Tree {
 
     /// The paths, at most 20, in which the tree is no longer what `result` found.
     pub fn drift(&mut self, start: &Start, result: &RunResult) -> Result<Vec<RepoPath>, TreeError> {
+        let drift = self.drift_from(start, result);
+        drift.map_err(|error| self.own_error(error))
+    }
+
+    fn drift_from(
+        &mut self,
+        start: &Start,
+        result: &RunResult,
+    ) -> Result<Vec<RepoPath>, TreeError> {
         let manifest = self.manifest_of(start)?;
         let changed = result.changes.iter();
         let changed = changed
             .map(|change| change.path.as_bytes().to_vec())
             .collect();
-        let found = self.look(start, &manifest, None, (&changed, &HeadChanges::default()));
+        let (head, links) = (HeadChanges::default(), self.indexed_links());
+        let found = self.look(start, &manifest, None, (&changed, &head, &links));
         // These come from the run's commits, and not from the tree.
         let changes = result.changes.iter();
         let changes = changes.filter(|change| !manifest.is_covered(change.path.as_bytes()));
@@ -354,6 +378,10 @@ impl Tree {
             let placed = crate::put::put(&root, &real.repo, (&rules, modes), &mut gone, change);
             placed.map_err(|error| error.at(&self.path, &change.path))?;
         }
+        if submodules::record(&self.git_dir(), changes)? {
+            // It is another index than the one that was made.
+            self.index = None;
+        }
         Ok(start)
     }
 
@@ -361,58 +389,17 @@ impl Tree {
         Rules::open(&self.dir.join("rules"), true)
     }
 
-    /// What is known of what the run started from.
-    fn manifest_of(&mut self, start: &Start) -> Result<Manifest, TreeError> {
-        let tree = raw(&start.tree);
-        let held = self.manifest.take().or_else(|| record::read(&self.dir));
-        let laid = start.overlaid.len();
-        let fits = |m: &Manifest| {
-            let count = m
-                .known
-                .iter()
-                .filter(|known| matches!(known.laid, Laid::Over(_)))
-                .count();
-            m.tree == tree && count == laid
-        };
-        if let Some(held) = held.filter(fits) {
-            return Ok(held);
-        }
-        let repo = Repository::open(self.dir.join("rules"));
-        let repo = repo.map_err(git("read the rules of the tree"))?;
-        let mut manifest = Manifest::read(&repo, tree)?;
-        let mut items = BTreeMap::new();
-        for (path, what) in &start.overlaid {
-            if let Some((mode, oid)) = what.split_once(' ')
-                && let (Ok(mode), Ok(oid)) = (u32::from_str_radix(mode, 8), oid.parse::<Oid>())
-            {
-                let oid = raw(&oid);
-                items.insert(path.as_bytes().to_vec(), Item { oid, mode });
-            }
-        }
-        manifest.lay(&items);
-        Ok(manifest)
-    }
-
-    fn open_repository(&self) -> Result<Result<Repository, String>, TreeError> {
-        if let Some(what) = damage(&self.path)? {
-            return Ok(Err(what));
-        }
-        let git_dir = self.git_dir();
-        put_back(&git_dir, &self.dir.join("rules"))?;
-        Ok(Repository::open(&self.path).map_err(|e| e.message().to_owned()))
-    }
-
     fn look(
         &self,
         start: &Start,
         manifest: &Manifest,
         into: Option<&Repository>,
-        commits: (&BTreeSet<Vec<u8>>, &HeadChanges),
+        git: GitState<'_>,
     ) -> Result<TreeChanges, TreeError> {
         let keep = Keep::read(&start.keep)?;
         let mut rules = self.rules()?;
         rules.limit_to(&manifest.known)?;
-        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, commits).all()?;
+        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, git).all()?;
         // Attribute files of the run decide as git would have it, so all attributes are asked for then.
         if found
             .changes
@@ -420,7 +407,7 @@ impl Tree {
             .any(|path| path.ends_with(b".gitattributes"))
         {
             let rules = self.rules()?;
-            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, commits).all();
+            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, git).all();
         }
         Ok(found)
     }

@@ -34,6 +34,10 @@ pub const LANDING_ROUNDS_MAX: u32 = 3;
 /// How often machines before version 3 built a commit again because its branch had moved on.
 pub const COMMIT_REBUILDS_MAX: u32 = 20;
 
+/// Code of a recording that failed because a power cut has torn the tree with what the attempt had left; and why such a
+/// run is unknown.
+pub const TREE_LOST: &str = "tree_lost";
+
 /// An event that the state does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{event}` is not accepted in `{state}`")]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use workerctl_core::machine::{
     Admission, Approval, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run,
-    State,
+    State, TREE_LOST,
 };
 use workerctl_core::model::agent::{Spent, TurnRecord};
 use workerctl_core::model::evidence::{
@@ -167,10 +167,12 @@ fn of_attempt(run: &Run) -> Vec<Event> {
         };
         events.push(Event::ResultRecorded { attempt, result });
         let failed = failure(Step::Verify);
-        events.push(Event::RecordingFailed {
-            attempt,
-            failure: failed.clone(),
-        });
+        for failure in [
+            failed.clone(),
+            Failure::new(Step::Record, TREE_LOST, "torn"),
+        ] {
+            events.push(Event::RecordingFailed { attempt, failure });
+        }
         for (checks, failure) in [
             (vec![check(Verdict::Passed)], None),
             (vec![check(Verdict::Passed), check(Verdict::Warned)], None),

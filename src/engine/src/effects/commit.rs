@@ -6,9 +6,9 @@ use workerctl_trees::RunResult;
 
 use super::super::baseline::{TreeBase, head_of};
 use super::super::work::Work;
+use super::Performer;
 use super::place::Place;
 use super::place::tree_spec;
-use super::{Performer, git_failure};
 use crate::git::{self, Oid};
 use crate::machine::Event;
 use crate::model::outcome::{Failure, Step};
@@ -73,11 +73,11 @@ pub(super) fn own_commit(
     (git_dir, base): (&Path, &TreeBase),
     change: &RunResult,
     masker: &Masker,
+    own: &dyn Fn(git::GitError) -> Failure,
 ) -> Result<Oid, Failure> {
-    let refused = |error: git::GitError| git_failure(Step::Record, work, &error);
     let head = head_of(change);
     if let Some(head) = head
-        && git::tree_at(git_dir, head).map_err(refused)? == change.tree
+        && git::tree_at(git_dir, head).map_err(own)? == change.tree
     {
         return Ok(head.clone());
     }
@@ -90,17 +90,17 @@ pub(super) fn own_commit(
             .or(base.start.base.as_ref())
             .into_iter()
             .collect::<Vec<_>>(),
-        author: &author(work, Step::Record)?,
+        identity: &identity(work, Step::Record)?,
         time_s: at.millis().div_euclid(1_000),
         offset_min,
         message: &masker.mask_text(&message),
     };
-    git::write_commit(&commit).map_err(refused)
+    git::write_commit(&commit).map_err(own)
 }
 
-pub(super) fn author(work: &Work, step: Step) -> Result<git::Author, Failure> {
+pub(super) fn identity(work: &Work, step: Step) -> Result<git::Identity, Failure> {
     let configured = work.spec.commit_author.as_deref();
-    git::author(Path::new(&work.spec.cwd), configured).map_err(|error| {
+    git::identity(Path::new(&work.spec.cwd), configured).map_err(|error| {
         let hint = error.hint().map(|hint| format!("; {hint}"));
         let message = format!("{error}{}", hint.unwrap_or_default());
         Failure::new(step, error.code(), message)

@@ -101,7 +101,9 @@ impl Performer {
                 continue;
             };
             let git_dir = super::lock(&tree).git_dir();
+            // A tree that a power cut has torn says nothing; its files were synced.
             let found = git::is_ignored(&git_dir, relative)
+                .or_else(|_| git::is_ignored(Path::new(&spec.workdir), relative))
                 .map_err(|error| git_failure(Step::Land, work, &error))?;
             if found {
                 ignored.push(path);

@@ -16,17 +16,18 @@ use crate::protocol::LogStream;
 
 /// What a push needs of the engine's environment to reach its remote as a person's own would. Skills and hooks do
 /// not get it: an agent with keys is for those that ask for it.
-const OF_A_PUSH: [&str; 9] = [
+const OF_A_PUSH: [&str; 7] = [
     "SSH_AUTH_SOCK",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_NOSYSTEM",
     "XDG_CONFIG_HOME",
     "http_proxy",
     "https_proxy",
     "no_proxy",
 ];
+
+/// How the names of variables begin that name or give settings of git.
+const OF_SETTINGS: &str = "GIT_CONFIG_";
 
 /// Exit code by which a hook blocks the run.
 const BLOCKS: i32 = 2;
@@ -78,13 +79,11 @@ impl Performer {
             Some(hook) => {
                 let mut told = landed_as(work);
                 if index == 0 && pushes(work).is_some() {
-                    let own = |name: &&str| {
-                        Some((
-                            (*name).to_owned(),
-                            self.parts.environment.get(*name)?.clone(),
-                        ))
-                    };
-                    told.extend(OF_A_PUSH.iter().filter_map(own));
+                    let is_of_a_push =
+                        |name: &str| OF_A_PUSH.contains(&name) || name.starts_with(OF_SETTINGS);
+                    let own = self.parts.environment.iter();
+                    let own = own.filter(|(name, _)| is_of_a_push(name));
+                    told.extend(own.map(|(name, value)| (name.clone(), value.clone())));
                 }
                 self.hook(work, hook, "PostCommit", told)
             }

@@ -11,7 +11,7 @@ use workerctl_landing::{
 
 use super::super::landings::DIRECTORY;
 use super::super::work::Work;
-use super::commit::{author, recorded_time};
+use super::commit::{identity, recorded_time};
 use super::place::tree_spec;
 use super::turn;
 use super::{Performer, failure, git_failure, git_run, land_failure};
@@ -162,11 +162,13 @@ impl Performer {
             }
         }
         let (at, offset_min) = recorded_time(work);
-        let author = author(work, Step::Land)?;
+        let identity = identity(work, Step::Land)?;
+        let time = (at.millis().div_euclid(1_000), offset_min);
+        let (time_s, offset_min) = identity.committer_time(time);
         let log = LogLine {
-            name: author.name,
-            email: author.email,
-            time_s: at.millis().div_euclid(1_000),
+            name: identity.committer.name,
+            email: identity.committer.email,
+            time_s,
             offset_min,
             message: format!("workerctl: {} {}", work.spec.skill, work.spec.run),
         };

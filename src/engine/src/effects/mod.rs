@@ -223,7 +223,7 @@ fn git_failure(step: Step, work: &Work, error: &git::GitError) -> Failure {
 /// What went wrong and what helps; of a damaged repository, which file it is.
 fn git_message(work: &Work, error: &git::GitError) -> String {
     let message = crate::model::diagnostic::chain(error);
-    if let Some(found) = git::damage_behind(Path::new(&work.spec.cwd), error) {
+    if let Some(found) = damage_behind(work, error) {
         return format!("{message}: {found}; {}", found.remedy);
     }
     match error.hint() {
@@ -232,9 +232,22 @@ fn git_message(work: &Work, error: &git::GitError) -> String {
     }
 }
 
+/// What is damaged of the repository itself, where a step failed with this error.
+fn damage_behind(work: &Work, error: &git::GitError) -> Option<git::Damage> {
+    let base = work.baseline().and_then(|found| found.tree?.from);
+    git::damage_behind(Path::new(&work.spec.cwd), base.as_ref(), error)
+}
+
 fn tree_failure(step: Step, work: &Work, error: &TreeError) -> Failure {
-    if let TreeError::Git(error) = error {
-        return git_failure(step, work, error);
+    match error {
+        TreeError::Git(error) => return git_failure(step, work, error),
+        // It borrows the objects of the repository, so that this one may be what is damaged.
+        TreeError::Damaged {
+            torn: None, source, ..
+        } if damage_behind(work, source).is_some() => {
+            return git_failure(step, work, source);
+        }
+        _ => {}
     }
     let mut found = failure(step, error.code(), error);
     if let Some(hint) = error.hint() {
@@ -245,7 +258,7 @@ fn tree_failure(step: Step, work: &Work, error: &TreeError) -> Failure {
 
 fn land_failure(step: Step, work: &Work, error: &LandError) -> Failure {
     match error {
-        LandError::Git(error) => git_failure(step, work, error),
+        LandError::Source(error) | LandError::Git(error) => git_failure(step, work, error),
         _ => failure(step, error.code(), error),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use workerctl_landing::{Import, Unobserved, import};
-use workerctl_trees::{HeadState, PathChange, RunResult};
+use workerctl_landing::{Import, LandError, Unobserved, import};
+use workerctl_trees::{HeadState, PathChange, RunResult, TreeError};
 
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
@@ -11,8 +11,8 @@ use super::place::{stdout_path, temporary_beside, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
 use crate::catalog::worker_directories;
-use crate::git::{self, Oid, RepoPath};
-use crate::machine::{AfterRestore, Event, Goal, State};
+use crate::git::{self, GitError, Oid, RepoPath};
+use crate::machine::{AfterRestore, Event, Goal, State, TREE_LOST};
 use crate::model::config::CONFIG_FILE;
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
@@ -118,6 +118,9 @@ impl Performer {
                     ..
                 }
             ) {
+                if is_destroyed(&result.change) && self.has_retaken(work) {
+                    return Err(lost(&result.change));
+                }
                 refuse(work, &result.change)?;
                 self.refuse_definitions(work, &result.change)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
@@ -205,11 +208,12 @@ impl Performer {
             base.ok_or_else(no_base)?
         };
         let tree = self.tree(work)?;
-        let refused = |error| tree_failure(Step::Record, work, &error);
-        let change = lock(&tree).result(&base.start).map_err(refused)?;
+        let found = lock(&tree).result(&base.start);
+        let change = found.map_err(|error| self.own_failure(work, error))?;
+        let own = |error| self.own_failure(work, TreeError::Git(error));
         let source = lock(&tree).git_dir();
         let log = self.logs.of(work);
-        let kept = keep(work, (&source, &base), &change, log.masker())?;
+        let kept = keep(work, (&source, &base), &change, log.masker(), &own)?;
         Ok(KeptResult { base, change, kept })
     }
 
@@ -314,6 +318,7 @@ fn keep(
     (source, base): (&Path, &TreeBase),
     change: &RunResult,
     masker: &Masker,
+    own: &dyn Fn(GitError) -> Failure,
 ) -> Result<Option<Oid>, Failure> {
     masking::refuse_names(change, masker)?;
     let head = head_of(change);
@@ -321,7 +326,7 @@ fn keep(
     if is_destroyed(change) || change.changes.is_empty() && !has_commits {
         return Ok(None);
     }
-    let commit = super::commit::own_commit(work, (source, base), change, masker)?;
+    let commit = super::commit::own_commit(work, (source, base), change, masker, own)?;
     let hide: Vec<&Oid> = base.start.base.iter().collect();
     let request = Import {
         repository: Path::new(&tree_spec(work)?.workdir),
@@ -330,7 +335,10 @@ fn keep(
         hide: &hide,
         commit: &commit,
     };
-    import(&request, &Unobserved).map_err(|error| land_failure(Step::Record, work, &error))?;
+    import(&request, &Unobserved).map_err(|error| match error {
+        LandError::Source(error) => own(error),
+        error => land_failure(Step::Record, work, &error),
+    })?;
     Ok(Some(commit))
 }
 
@@ -357,6 +365,18 @@ fn refuse(work: &Work, change: &RunResult) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// A result that cannot be read from a tree that was made by an engine which is gone.
+fn lost(change: &RunResult) -> Failure {
+    let message = change
+        .problems
+        .first()
+        .map_or("", |problem| &problem.message);
+    let message = format!(
+        "{message}; the next run makes its tree anew, and nothing of the repository is damaged"
+    );
+    Failure::new(Step::Record, TREE_LOST, message)
 }
 
 /// Whether the run has destroyed its repository, so that the result cannot be read from it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use workerctl_trees::{Base, Overlay, Owner, Tree, Trees};
+use workerctl_trees::{Base, Overlay, Owner, Tree, TreeError, Trees};
 
 use super::super::baseline::TreeBase;
 use super::super::outputs::{OutputError, SandboxedDir};
@@ -13,6 +13,7 @@ use super::place::tree_spec;
 use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, Oid, RepoPath};
+use crate::machine::TREE_LOST;
 use crate::model::RunId;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::TreeSpec;
@@ -59,14 +60,18 @@ impl Performer {
         act: impl FnOnce(&Base<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let workdir = Path::new(&spec.workdir);
-        let author = super::commit::author(work, Step::Prepare)?;
+        let identity = super::commit::identity(work, Step::Prepare)?;
+        let git::Identity {
+            author, committer, ..
+        } = &identity;
         let laid_over = laid_over(spec)?;
         refuse_large(&laid_over)?;
         act(&Base {
             repository: workdir,
             target: &spec.target,
             commit,
-            identity: (&author.name, &author.email),
+            author: (&author.name, &author.email),
+            committer: (&committer.name, &committer.email),
             keep: &spec.keep,
             overlay: &laid_over,
             allow_filtered: spec.stored_bytes,
@@ -81,7 +86,7 @@ impl Performer {
         let spec = tree_spec(work)?;
         let gone = || {
             let message = "the tree that the run worked in is gone";
-            Failure::new(Step::Record, "tree_gone", message)
+            Failure::new(Step::Record, TREE_LOST, message)
         };
         let base = work.baseline().and_then(|found| found.tree);
         let base = base.ok_or_else(gone)?;
@@ -145,6 +150,28 @@ impl Performer {
             tracing::debug!(run = %work.spec.run, why = failure.message, "the tree is made equal by its next run");
         }
         self.give_back_tree(work.spec.run);
+    }
+
+    /// Whether a run has a tree that an earlier engine made, which a power cut may have torn.
+    pub(super) fn has_retaken(&self, work: &Work) -> bool {
+        let tree = self.held_tree(work);
+        tree.is_some_and(|tree| lock(&tree).is_retaken())
+    }
+
+    /// A failure of the tree's own repository. Where an engine was lost since, what the attempt left is lost with it.
+    pub(super) fn own_failure(&self, work: &Work, error: TreeError) -> Failure {
+        let error = match self.held_tree(work) {
+            Some(tree) => lock(&tree).own_error(error),
+            None => error,
+        };
+        let mut failure = tree_failure(Step::Record, work, &error);
+        if failure.code == error.code()
+            && matches!(error, TreeError::Damaged { .. })
+            && self.has_retaken(work)
+        {
+            TREE_LOST.clone_into(&mut failure.code);
+        }
+        failure
     }
 
     /// Whether the run left its tree when a person was asked, and has taken none since.

@@ -24,7 +24,7 @@ impl Submitting<'_> {
     pub(super) fn repository(&self, cwd: &str) -> Result<Repository, Diagnostic> {
         let facts = git::locate(Path::new(cwd)).map_err(|error| {
             let mut message = crate::model::diagnostic::chain(&error);
-            let damage = git::damage_behind(Path::new(cwd), &error);
+            let damage = git::damage_behind(Path::new(cwd), None, &error);
             if let Some(damage) = &damage {
                 message = format!("{message}: {damage}");
             }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn first(author: &Author) -> FirstCommit<'_> {
+fn first(identity: &Identity) -> FirstCommit<'_> {
     FirstCommit {
-        author,
+        identity,
         message: "begin\n",
         time_s: 1_800_000_000,
         offset_min: -90,

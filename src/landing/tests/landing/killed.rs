@@ -292,6 +292,32 @@ fn step_named(name: &str) -> usize {
 }
 
 #[test]
+fn a_landing_that_an_earlier_version_began_is_completed() {
+    for step in ["lock index", "replace the index", "sync the index"] {
+        let scene = Scene::new();
+        let orders = Orders {
+            kill_at: step_named(step),
+            ..Orders::default()
+        };
+        Running::start(&scene, orders).wait();
+        let plan = scene.journal().open_plan().unwrap().unwrap();
+        let place = plan.staging.join("checkout-0");
+        // It had a second name of the index that it had seen, where a note of it is now.
+        let seen = match step {
+            "sync the index" => place.join("index"),
+            _ => scene.repo().join(".git/index"),
+        };
+        std::fs::remove_file(place.join("index-seen")).unwrap();
+        std::fs::hard_link(seen, place.join("index-seen")).unwrap();
+        let recovered = recover_wholly(&scene).unwrap();
+        assert!(recovered.contains("Landed"), "{step}: {recovered}");
+        assert_eq!(scene.tip("main"), Some(scene.to.to_string()));
+        assert_eq!(scene.status(), "");
+        scene.is_sound().unwrap();
+    }
+}
+
+#[test]
 fn what_went_wrong_once_stays_right() {
     let _kept = crate::rig::template();
     for (step, when, actions) in [

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use workerctl_landing::{LandError, Outcome};
 
@@ -278,16 +279,87 @@ fn what_cannot_be_written_as_git_would_is_refused_by_name() {
     }
 }
 
+/// A repository at `sub` of this directory with a new commit, which no other one is like.
+fn commit_in_sub(dir: &Path) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let sub = dir.join("sub");
+    if !sub.join(".git").exists() {
+        let _ = fs::create_dir(&sub);
+        crate::rig::init(&sub);
+    }
+    let message = COUNT.fetch_add(1, Ordering::Relaxed).to_string();
+    git_ok(&sub, &["commit", "-q", "--allow-empty", "-m", &message]);
+}
+
 #[test]
-fn submodules_and_inner_repositories_are_refused_by_name() {
+fn a_submodule_comes_moves_and_goes_and_its_work_tree_stays_as_a_pull_leaves_it() {
     let mut scene = scene_with(&[]);
+    scene.commit_aside(commit_in_sub);
+    scene.lands();
+    let sub = scene.repo().join("sub");
+    assert_eq!(fs::read_dir(&sub).unwrap().count(), 0);
+    // In the checkout it has a work tree with work of a person in it.
+    commit_in_sub(&scene.repo());
+    fs::write(sub.join("mine"), "mine").unwrap();
+    let here = git_ok(&sub, &["rev-parse", "HEAD"]);
     scene.commit_aside(|dir| {
-        fs::create_dir(dir.join("sub")).unwrap();
-        crate::rig::init(&dir.join("sub"));
-        git_ok(
-            &dir.join("sub"),
-            &["commit", "-q", "--allow-empty", "-m", "sub"],
-        );
+        commit_in_sub(dir);
+        fs::write(dir.join("a"), "another\n").unwrap();
+    });
+    let outcome = scene.land_on(MAIN).unwrap();
+    assert!(matches!(outcome, Outcome::Landed { .. }), "{outcome:?}");
+    assert_eq!(git_ok(&sub, &["rev-parse", "HEAD"]), here);
+    assert_eq!(fs::read(sub.join("mine")).unwrap(), b"mine");
+    // What is staged is the commit of the run; the work tree beside it is the person's to move.
+    assert_eq!(scene.git(&["diff", "--cached", "--name-only"]), "");
+    assert_eq!(scene.status(), " M sub");
+    scene.commit_aside(|dir| {
+        let _ = fs::remove_dir_all(dir.join("sub"));
+    });
+    let outcome = scene.land_on(MAIN).unwrap();
+    assert!(matches!(outcome, Outcome::Landed { .. }), "{outcome:?}");
+    assert_eq!(scene.git(&["ls-files", "sub"]), "");
+    assert_eq!(fs::read(sub.join("mine")).unwrap(), b"mine");
+    assert_eq!(scene.locks(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_submodule_without_a_work_tree_goes_with_its_directory() {
+    let mut scene = scene_with(&[]);
+    scene.commit_aside(commit_in_sub);
+    scene.lands();
+    scene.commit_aside(|dir| fs::remove_dir(dir.join("sub")).unwrap());
+    let outcome = scene.land_on(MAIN).unwrap();
+    assert!(matches!(outcome, Outcome::Landed { .. }), "{outcome:?}");
+    assert_eq!(scene.status(), "");
+    assert!(!scene.repo().join("sub").exists());
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_submodule_is_waited_for() {
+    let mut scene = scene_with(&[]);
+    scene.commit_aside(commit_in_sub);
+    fs::write(scene.repo().join("sub"), "a person's file").unwrap();
+    scene.waits_for("checkout_dirty");
+    fs::remove_file(scene.repo().join("sub")).unwrap();
+    scene.lands();
+    // A submodule that somebody has staged at another commit is as a file that is staged.
+    commit_in_sub(&scene.repo());
+    scene.git(&["add", "sub"]);
+    scene.commit_aside(commit_in_sub);
+    let outcome = scene.land_on(MAIN).unwrap();
+    assert!(
+        matches!(&outcome, Outcome::Waiting { obstacle, .. } if obstacle.code() == "checkout_dirty"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_file_that_becomes_a_submodule_is_refused_by_name() {
+    let mut scene = scene_with(&[("sub", "a file\n")]);
+    scene.commit_aside(|dir| {
+        fs::remove_file(dir.join("sub")).unwrap();
+        commit_in_sub(dir);
     });
     assert_eq!(refused(&scene), "submodule");
 }

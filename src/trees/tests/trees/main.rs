@@ -11,3 +11,4 @@ mod pool;
 mod random;
 mod results;
 mod rig;
+mod submodules;

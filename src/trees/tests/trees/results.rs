@@ -71,7 +71,7 @@ fn changes_of_every_kind_make_the_tree_that_git_would_make() {
 }
 
 /// Brings every object of a tree's repository into the real one.
-fn import(rig: &Rig, at: &std::path::Path) {
+pub(crate) fn import(rig: &Rig, at: &std::path::Path) {
     let from = at.join(".git/objects");
     let to = rig.repo().join(".git/objects");
     let script = "cp -rn \"$0\"/?? \"$1\"/";

@@ -1,0 +1,92 @@
+//! What is read of a tree that a run has left, which may be damaged.
+
+use std::collections::BTreeMap;
+
+use git2::{Repository, RepositoryOpenFlags};
+use workerctl_landing::ids::Oid;
+use workerctl_landing::open::open;
+
+use super::{Tree, index_stamp};
+use crate::error::TreeError;
+use crate::known::{Item, Laid, Manifest, raw};
+use crate::model::Start;
+use crate::record;
+use crate::small::{damage, drop_torn, put_back};
+use crate::submodules::IndexedLinks;
+
+impl Tree {
+    /// Whether an earlier process made it, and may have been lost to a power cut.
+    pub fn is_retaken(&self) -> bool {
+        !self.is_made_here
+    }
+
+    /// An error of the tree's own repository, which is no error of the real one.
+    pub fn own_error(&self, error: TreeError) -> TreeError {
+        match error {
+            TreeError::Git(source) if source.is_unreadable() => TreeError::Damaged {
+                path: self.dir.clone(),
+                torn: self.torn.clone(),
+                source,
+            },
+            error => error,
+        }
+    }
+
+    /// What the run's index says of submodules; nothing where it is as it was made.
+    pub(super) fn indexed_links(&self) -> IndexedLinks {
+        let git_dir = self.git_dir();
+        if self.index.is_some() && index_stamp(&git_dir) == self.index {
+            return IndexedLinks::default();
+        }
+        IndexedLinks::read(&git_dir)
+    }
+
+    /// What is known of what the run started from.
+    pub(super) fn manifest_of(&mut self, start: &Start) -> Result<Manifest, TreeError> {
+        let tree = raw(&start.tree);
+        let held = self.manifest.take().or_else(|| record::read(&self.dir));
+        let laid = start.overlaid.len();
+        let fits = |m: &Manifest| {
+            let count = m
+                .known
+                .iter()
+                .filter(|known| matches!(known.laid, Laid::Over(_)))
+                .count();
+            m.tree == tree && count == laid
+        };
+        if let Some(held) = held.filter(fits) {
+            return Ok(held);
+        }
+        let rules = self.dir.join("rules");
+        let repo = open(
+            &rules,
+            RepositoryOpenFlags::NO_SEARCH,
+            "read the rules of the tree",
+        )?;
+        let mut manifest = Manifest::read(&repo, tree)?;
+        let mut items = BTreeMap::new();
+        for (path, what) in &start.overlaid {
+            if let Some((mode, oid)) = what.split_once(' ')
+                && let (Ok(mode), Ok(oid)) = (u32::from_str_radix(mode, 8), oid.parse::<Oid>())
+            {
+                let oid = raw(&oid);
+                items.insert(path.as_bytes().to_vec(), Item { oid, mode });
+            }
+        }
+        manifest.lay(&items);
+        Ok(manifest)
+    }
+
+    pub(super) fn open_repository(&mut self) -> Result<Result<Repository, String>, TreeError> {
+        if let Some(what) = damage(&self.path)? {
+            return Ok(Err(what));
+        }
+        let git_dir = self.git_dir();
+        put_back(&git_dir, &self.dir.join("rules"))?;
+        if self.is_retaken() && self.torn.is_none() {
+            self.torn = drop_torn(&git_dir)?;
+        }
+        let flags = RepositoryOpenFlags::NO_SEARCH;
+        Ok(open(&self.path, flags, "open the run's repository").map_err(|e| e.to_string()))
+    }
+}
