@@ -34,10 +34,14 @@ mod lent;
 mod links;
 #[path = "main_job/merges.rs"]
 mod merges;
+#[path = "main_job/long_output.rs"]
+mod long_output;
 #[path = "main_job/misuse.rs"]
 mod misuse;
 #[path = "main_job/outputs.rs"]
 mod outputs;
+#[path = "main_job/process_limits.rs"]
+mod process_limits;
 #[path = "main_job/pushes.rs"]
 mod pushes;
 #[path = "main_job/repository.rs"]

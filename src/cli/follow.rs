@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::interrupts::{Interrupt, Listening};
 use super::render::progress::Progress;
 use super::session::Session;
+use crate::model::file_size::FILE_SIZE_LIMIT;
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::process::RUN_VARIABLE;
 use crate::protocol::{
@@ -80,8 +81,8 @@ pub(crate) enum Then {
 
 enum Incoming {
     Happened(WatchEvent),
-    /// The run cannot go on before there is space.
-    DiskFull,
+    /// The run cannot go on before there is space, and why.
+    NoSpace(&'static str),
     Signal(Interrupt),
     Cancelled(Result<(), Diagnostic>),
     Ended(Result<(), Diagnostic>),
@@ -186,9 +187,12 @@ fn watch(
             let mut forward = |event| {
                 let is_silent = event == WatchEvent::Lagged { lost: 0 };
                 let mut sent = sender.send(Incoming::Happened(event));
-                if is_silent && !told_full && is_disk_full(control.as_ref()) {
+                if is_silent
+                    && !told_full
+                    && let Some(text) = shortage(control.as_ref())
+                {
                     told_full = true;
-                    sent = sender.send(Incoming::DiskFull);
+                    sent = sender.send(Incoming::NoSpace(text));
                 }
                 match sent {
                     Ok(()) => ControlFlow::Continue(()),
@@ -206,10 +210,15 @@ fn watch(
         .map_err(|error| internal("thread_unavailable", &error))
 }
 
-fn is_disk_full(control: &dyn Control) -> bool {
-    control
-        .status()
-        .is_ok_and(|status| status.condition == "disk_full")
+/// What the engine waits for before anything can be stored.
+fn shortage(control: &dyn Control) -> Option<&'static str> {
+    match control.status().ok()?.condition.as_str() {
+        "disk_full" => Some("the disk is full: the run goes on once there is space"),
+        FILE_SIZE_LIMIT => Some(
+            "the store has reached the limit on the size of a file (`ulimit -f`, `LimitFSIZE=`): the run goes on once it is raised",
+        ),
+        _ => None,
+    }
 }
 
 fn internal(code: &str, error: &std::io::Error) -> Diagnostic {
@@ -291,10 +300,9 @@ impl Waiting<'_> {
                     self.progress.changed(err, &summary, now_ms);
                 }
                 Incoming::Happened(WatchEvent::Lagged { lost }) => self.progress.lagged(err, lost),
-                Incoming::DiskFull if self.how.quiet || session.globals.json => {}
-                Incoming::DiskFull => {
+                Incoming::NoSpace(_) if self.how.quiet || session.globals.json => {}
+                Incoming::NoSpace(text) => {
                     self.progress.clear(err);
-                    let text = "the disk is full: the run goes on once there is space";
                     super::render::diagnostic::warning(err, text);
                 }
                 Incoming::Signal(signal) => {

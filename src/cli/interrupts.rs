@@ -3,15 +3,17 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU};
 use signal_hook::iterator::{Handle, Signals};
+
+use super::signals::is_ignored_at_start;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     /// A person pressed Ctrl-C.
     Interrupted,
-    /// The process is to end, or its terminal has gone.
+    /// The process is to end, its terminal has gone, or it has used the processor time that it may.
     Terminated,
 }
 
@@ -50,7 +52,12 @@ pub(crate) struct ProcessInterrupts;
 
 impl Interrupts for ProcessInterrupts {
     fn listen(&self, told: SignalCallback) -> io::Result<Listening> {
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        // At its limit of processor time (`ulimit -S -t`) it ends in order, before the hard limit kills it.
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGXCPU])?;
+        // Whoever starts it by `nohup` wants it to outlive its terminal.
+        if !is_ignored_at_start(SIGHUP) {
+            signals.add_signal(SIGHUP)?;
+        }
         let handle = signals.handle();
         let thread = Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {

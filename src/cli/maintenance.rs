@@ -208,8 +208,10 @@ pub(crate) fn holder(workspace: &Path) -> Result<LockHolder, Diagnostic> {
 fn told(error: &StoreError) -> Diagnostic {
     let message = chain(error);
     match error {
-        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, "disk_full", message)
-            .hint("free some space and try again"),
+        StoreError::Full { shortage, .. } => {
+            Diagnostic::new(Kind::Blocked, shortage.code(), message)
+                .hint(format!("{} and try again", shortage.remedy()))
+        }
         StoreError::Busy { .. } => Diagnostic::new(Kind::Conflict, "store_busy", message)
             .hint("`workerctl drain` ends the daemon that uses it"),
         StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)

@@ -23,11 +23,13 @@ mod maintenance;
 mod render;
 mod repository;
 mod session;
+mod signals;
 mod suggest;
 mod usage;
 mod whole_file;
 
 pub use entry::main;
+pub use signals::handle_ignored;
 
 use clap::{Parser, Subcommand};
 

@@ -151,11 +151,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, Diagnostic> {
         .map_err(|error| internal("daemon_not_started", "the daemon could not start", &error))
 }
 
+/// Arrives each second beyond the soft limit of processor time, until the hard one kills.
+const PROCESSOR_TIME_USED: SignalKind =
+    SignalKind::from_raw(rustix::process::Signal::XCPU.as_raw());
+
 /// Turns the process's signals into requests.
 fn listen(heard: &mpsc::Sender<HostSignal>) -> Result<(), Diagnostic> {
     let kinds = [
         (SignalKind::terminate(), HostSignal::Stop),
         (SignalKind::interrupt(), HostSignal::Stop),
+        (PROCESSOR_TIME_USED, HostSignal::Stop),
         (SignalKind::hangup(), HostSignal::Reload),
     ];
     for (kind, meaning) in kinds {
@@ -164,6 +169,11 @@ fn listen(heard: &mpsc::Sender<HostSignal>) -> Result<(), Diagnostic> {
         let heard = heard.clone();
         tokio::spawn(async move {
             while arrived.recv().await.is_some() {
+                if kind == PROCESSOR_TIME_USED {
+                    tracing::error!(
+                        "the limit of processor time (`ulimit -t`, `LimitCPU=`) is reached: the daemon ends"
+                    );
+                }
                 if heard.send(meaning).await.is_err() {
                     break;
                 }
@@ -318,6 +328,7 @@ mod tests {
             for (signal, expected) in [
                 (rustix::process::Signal::TERM, HostSignal::Stop),
                 (rustix::process::Signal::INT, HostSignal::Stop),
+                (rustix::process::Signal::XCPU, HostSignal::Stop),
                 (rustix::process::Signal::HUP, HostSignal::Reload),
             ] {
                 rustix::process::kill_process(own, signal).expect("sent");

@@ -90,7 +90,7 @@ pub(super) fn status_of(diagnostic: &Diagnostic) -> StatusCode {
         (Kind::Conflict, "busy" | "starting" | "draining")
         | (Kind::Blocked, "queue_full" | "draining")
         | (Kind::Unreachable, _) => StatusCode::SERVICE_UNAVAILABLE,
-        (Kind::Blocked, "disk_full") => StatusCode::INSUFFICIENT_STORAGE,
+        (Kind::Blocked, "disk_full" | "file_size_limit") => StatusCode::INSUFFICIENT_STORAGE,
         (Kind::Usage, _) => StatusCode::BAD_REQUEST,
         (Kind::NotFound, _) => StatusCode::NOT_FOUND,
         (Kind::Definition, _) => StatusCode::UNPROCESSABLE_ENTITY,

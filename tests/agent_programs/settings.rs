@@ -211,7 +211,8 @@ fn what_a_program_prints_beside_its_events_is_bounded_and_its_answer_masked() {
     assert_eq!(ended(&shown), "succeeded", "{shown:#}");
     let logs = rig.logs();
     assert!(
-        logs.contains("is not kept (`output_bytes_max`)") && logs.len() < 100_000,
+        logs.contains("bytes omitted here: the output exceeds `output_bytes_max`")
+            && logs.len() < 100_000,
         "{}",
         logs.len()
     );

@@ -73,7 +73,7 @@ impl EngineControl {
                 Ok(answer) => return answer,
                 Err(RecvTimeoutError::Disconnected) => return Err(ended(changes)),
                 Err(RecvTimeoutError::Timeout) => {
-                    if changes && self.view.condition() == Condition::DiskFull {
+                    if changes && matches!(self.view.condition(), Condition::Short(_)) {
                         return Err(open());
                     }
                 }

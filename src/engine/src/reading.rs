@@ -295,7 +295,8 @@ impl<'a> Delivered<'a> {
 
     /// The next lines of the log, and whether there are more.
     fn read(&mut self) -> Result<(Vec<LogLine>, bool), Diagnostic> {
-        if self.reader.is_none() {
+        // A log of which the middle was left out meanwhile is another file.
+        if self.reader.as_ref().is_none_or(LogReader::is_replaced) {
             self.reader = reader_of(self.spec)?;
         }
         let Some(reader) = &mut self.reader else {

@@ -34,9 +34,9 @@ pub(super) fn open() -> Diagnostic {
     Diagnostic::new(
         Kind::Open,
         "disk_full_open",
-        "the disk is full: whether this is accepted is open",
+        "there is no space for the store: whether this is accepted is open",
     )
-    .hint("free some space, then look: `workerctl runs`")
+    .hint("`workerctl status` says what is full; make room, then look: `workerctl runs`")
     .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind};
-use crate::store::StoreError;
+use crate::store::{Shortage, StoreError};
 
 /// Code of what is refused for want of space.
 pub(super) const DISK_FULL: &str = "disk_full";
@@ -21,11 +21,10 @@ pub fn unusable(code: &str, message: String, error: &io::Error, remedy: &str) ->
     const WRITABLE: &str =
         "make it writable for this user, or name another state directory with `--state-dir`";
     let in_the_way = [Errno::NOTDIR, Errno::EXIST, Errno::ISDIR, Errno::LOOP];
+    if let Some(shortage) = Shortage::of_error(error) {
+        return of_shortage(shortage, message);
+    }
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Diagnostic::new(Kind::Blocked, DISK_FULL, message)
-                .hint("free some space and start again")
-        }
         io::ErrorKind::ReadOnlyFilesystem => {
             Diagnostic::new(Kind::Blocked, READ_ONLY, message).hint(WRITABLE)
         }
@@ -37,6 +36,11 @@ pub fn unusable(code: &str, message: String, error: &io::Error, remedy: &str) ->
         }
         _ => Diagnostic::new(Kind::Internal, code, message).hint(remedy),
     }
+}
+
+fn of_shortage(shortage: Shortage, message: String) -> Diagnostic {
+    Diagnostic::new(Kind::Blocked, shortage.code(), message)
+        .hint(format!("{} and start again", shortage.remedy()))
 }
 
 /// Why an engine did not start, for a service manager: a disk that is full or read-only may not be so for long, so it
@@ -59,8 +63,7 @@ pub(super) fn gone(message: String) -> Diagnostic {
 pub(super) fn of_store(error: &StoreError) -> Diagnostic {
     let message = chain(error);
     match error {
-        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, DISK_FULL, message)
-            .hint("free some space and start again"),
+        StoreError::Full { shortage, .. } => of_shortage(*shortage, message),
         StoreError::Newer { .. } => Diagnostic::new(Kind::Blocked, "store_newer", message)
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)

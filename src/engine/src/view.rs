@@ -10,6 +10,7 @@ use super::spending::{LiveRuns, Spending};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{Change, FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
+use crate::store::Shortage;
 
 /// Lines and changes that one watcher may be behind.
 const WATCH_BACKLOG_MAX: usize = 4_096;
@@ -54,8 +55,8 @@ pub(super) enum Condition {
     Ready,
     /// Ending: nothing new starts.
     Draining,
-    /// Waiting for space on the disk.
-    DiskFull,
+    /// Waiting for space for the store.
+    Short(Shortage),
 }
 
 impl Condition {
@@ -64,7 +65,7 @@ impl Condition {
         match self {
             Condition::Ready => "ready",
             Condition::Draining => "draining",
-            Condition::DiskFull => "disk_full",
+            Condition::Short(shortage) => shortage.code(),
         }
     }
 }
@@ -105,7 +106,7 @@ pub(super) struct View {
     runs: RwLock<BTreeMap<RunId, Arc<RunSnapshot>>>,
     watchers: Mutex<HashMap<RunId, Vec<Watcher>>>,
     draining: AtomicBool,
-    disk_full: AtomicBool,
+    shortage: Mutex<Option<Shortage>>,
     turned_at_ms: AtomicU64,
     committing_since_ms: AtomicU64,
     ended: OnceLock<Result<(), Diagnostic>>,
@@ -318,8 +319,8 @@ impl View {
 
     /// In which condition the engine is.
     pub(super) fn condition(&self) -> Condition {
-        if self.disk_full.load(Ordering::Relaxed) {
-            Condition::DiskFull
+        if let Some(shortage) = *self.shortage() {
+            Condition::Short(shortage)
         } else if self.draining.load(Ordering::Relaxed) {
             Condition::Draining
         } else {
@@ -333,8 +334,13 @@ impl View {
             .other(Change::Condition(self.condition().name()));
     }
 
-    pub(super) fn set_disk_full(&self, full: bool) {
-        if self.disk_full.swap(full, Ordering::Relaxed) != full {
+    fn shortage(&self) -> MutexGuard<'_, Option<Shortage>> {
+        self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_shortage(&self, shortage: Option<Shortage>) {
+        let before = std::mem::replace(&mut *self.shortage(), shortage);
+        if before != shortage {
             self.changes
                 .other(Change::Condition(self.condition().name()));
         }

@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 use super::ids::NameError;
 
 /// A failure of the repository itself or of the file system below it.
@@ -91,6 +93,9 @@ impl GitError {
             Self::Locked { .. } => "locked",
             Self::TooMuch { .. } => "too_much_uncommitted",
             Self::Io { source, .. } if is_full(source) => "disk_full",
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "file_size_limit"
+            }
             Self::Io { source, .. } if is_read_only(source) => "read_only",
             Self::Io { .. } => "io",
             Self::Git { .. } => "git",
@@ -154,6 +159,9 @@ impl GitError {
                 "commit them, or list them in `.gitignore`, so that they need not be kept".into()
             }
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "raise the limit on the size of a file for the engine: `ulimit -f unlimited`, or `LimitFSIZE=infinity` in its unit".into()
+            }
             Self::Setting { name, .. } => {
                 format!("correct `{name}`, or unset it where the engine is started")
             }
@@ -228,6 +236,8 @@ pub fn git(doing: &'static str) -> impl Fn(git2::Error) -> GitError {
         // Libgit2 passes the text of `errno` on, but not its number.
         let kind = if text.contains("No space left on device") {
             io::ErrorKind::StorageFull
+        } else if text.contains("File too large") {
+            io::ErrorKind::FileTooLarge
         } else if text.contains("Read-only file system") {
             io::ErrorKind::ReadOnlyFilesystem
         } else if text.contains("Permission denied") {
@@ -250,8 +260,8 @@ const FULL_BELOW_BYTES: u64 = 1 << 20;
 
 /// Turns a failed write of the git library into ours.
 ///
-/// On a full disk its buffered writers fail without a word, or even report success for an object
-/// that is not there afterwards, so the disk is asked.
+/// On a full disk, and at the limit on the size of a file, its buffered writers fail without a word, or even report
+/// success for an object that is not there afterwards, so disk and limit are asked.
 pub fn git_write(doing: &'static str, dir: &Path) -> impl Fn(git2::Error) -> GitError {
     let dir = dir.to_owned();
     move |source| {
@@ -260,9 +270,14 @@ pub fn git_write(doing: &'static str, dir: &Path) -> impl Fn(git2::Error) -> Git
             disk.f_favail == 0 && disk.f_files > 0
                 || disk.f_bavail.saturating_mul(disk.f_frsize) < FULL_BELOW_BYTES
         });
-        if silent && full {
-            let full = io::Error::from(io::ErrorKind::StorageFull);
-            return io_at(doing, &dir)(full);
+        let limited = getrlimit(Resource::Fsize).current.is_some();
+        let cause = if full {
+            Some(io::ErrorKind::StorageFull)
+        } else {
+            limited.then_some(io::ErrorKind::FileTooLarge)
+        };
+        if let Some(cause) = cause.filter(|_| silent) {
+            return io_at(doing, &dir)(io::Error::from(cause));
         }
         git(doing)(source)
     }

@@ -141,12 +141,8 @@ pub struct Limits {
     pub drain: Duration,
     /// Longest piece of a line that the sink is given at once, in bytes.
     pub line_bytes_max: usize,
-    /// Most bytes of *each* stream that the sink is given; what follows is read and counted. Of a line that is
-    /// rewritten after carriage returns only the last form counts.
+    /// Most bytes of *each* stream that the sink is given; what follows is read and counted. By default it is given all.
     pub output_bytes_max: u64,
-    /// What a line counts for in [`Limits::output_bytes_max`] beside its bytes, for whoever keeps more than
-    /// those of each.
-    pub line_overhead_bytes: u64,
     /// Most bytes that are written to [`Command::stdout_file`]; more is reported as
     /// [`io::ErrorKind::FileTooLarge`] in [`Finished::stdout_file_error`].
     pub stdout_file_bytes_max: u64,
@@ -161,8 +157,7 @@ impl Default for Limits {
             grace: Duration::from_secs(10),
             drain: Duration::from_millis(200),
             line_bytes_max: 64 * 1024,
-            output_bytes_max: 10 * 1024 * 1024,
-            line_overhead_bytes: 0,
+            output_bytes_max: u64::MAX,
             stdout_file_bytes_max: 1024 * 1024 * 1024,
         }
     }

@@ -13,10 +13,6 @@ use super::lines::LineSplitter;
 /// Bytes of one read: what a pipe holds by default.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// Longest line in bytes that is given back to the room when it is rewritten; it is well below what a log
-/// holds back of a line, masks included.
-const REWRITTEN_BYTES_MAX: u64 = 8 * 1024;
-
 /// One stream of one command.
 pub(super) struct Output {
     stream: Stream,
@@ -25,13 +21,7 @@ pub(super) struct Output {
     /// Bytes read so far.
     pub(super) bytes: u64,
     passed: u64,
-    /// What may still be passed, in bytes and what lines cost beside them.
-    room: u64,
-    line_overhead: u64,
-    /// What the line that has not ended has taken of the room.
-    line_cost: u64,
-    /// Whether the last byte was a carriage return.
-    returned: bool,
+    passed_max: u64,
     copy: Option<Copy>,
 }
 
@@ -55,10 +45,7 @@ impl Output {
             lines: LineSplitter::new(limits.line_bytes_max),
             bytes: 0,
             passed: 0,
-            room: limits.output_bytes_max,
-            line_overhead: limits.line_overhead_bytes,
-            line_cost: 0,
-            returned: false,
+            passed_max: limits.output_bytes_max,
             copy: file.map(copy),
         }
     }
@@ -87,40 +74,12 @@ impl Output {
         if let Some(copy) = &mut self.copy {
             copy.write(bytes, self.bytes);
         }
-        let passed = &bytes[..self.fitting(bytes)];
+        let room = usize::try_from(self.passed_max - self.passed).unwrap_or(usize::MAX);
+        let passed = &bytes[..bytes.len().min(room)];
         self.passed += passed.len() as u64;
         let stream = self.stream;
         self.lines
             .push(passed, |line, more| sink.line(stream, line, more));
-    }
-
-    /// How many of these bytes are still passed; beyond the first that is not, none is.
-    ///
-    /// A line that is rewritten gives back what it took: only its last form is kept, so that a progress bar
-    /// cannot use up the room of what comes after it. One too long to be held as a whole was kept in pieces.
-    fn fitting(&mut self, bytes: &[u8]) -> usize {
-        let mut fitting = 0;
-        for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-            if self.returned && !matches!(part[0], b'\n' | b'\r') {
-                let given_back = std::mem::take(&mut self.line_cost);
-                if given_back <= REWRITTEN_BYTES_MAX {
-                    self.room += given_back;
-                }
-            }
-            let ends = part.last() == Some(&b'\n');
-            self.returned = part.last() == Some(&b'\r');
-            let cost = part.len() as u64 + if ends { self.line_overhead } else { 0 };
-            if cost > self.room {
-                let rest = part.len() - usize::from(ends && self.line_overhead > 0);
-                fitting += rest.min(usize::try_from(self.room).unwrap_or(usize::MAX));
-                (self.room, self.line_cost) = (0, 0);
-                break;
-            }
-            self.room -= cost;
-            self.line_cost = if ends { 0 } else { self.line_cost + cost };
-            fitting += part.len();
-        }
-        fitting
     }
 
     /// Stops reading and hands out the last, unfinished line.

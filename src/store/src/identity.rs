@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Shortage;
 use super::files::{Durability, FileError, open_regular, write_atomically};
 use super::lock::{WORKSPACE_FOLDER, made_folder};
 use super::sled_open::{DATABASE, moved_aside};
@@ -235,8 +236,8 @@ fn shown(path: &Path) -> String {
 
 fn unusable(error: &FileError) -> Diagnostic {
     let message = crate::model::diagnostic::chain(error);
-    if error.is_full() {
-        return Diagnostic::new(Kind::Blocked, "disk_full", message).hint("free some space");
+    if let Some(shortage) = Shortage::of_error(&error.source) {
+        return Diagnostic::new(Kind::Blocked, shortage.code(), message).hint(shortage.remedy());
     }
     let kind = match error.source.kind() {
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Kind::Blocked,

@@ -17,7 +17,7 @@ use super::record;
 use super::stored::{damaged, payload_of};
 use super::table::{Rows, Table};
 use super::tally;
-use super::{Batch, STORE_VERSION, StoreError};
+use super::{Batch, STORE_VERSION, Shortage, StoreError};
 use crate::model::RunId;
 #[cfg(test)]
 use crate::protocol::Counted;
@@ -33,7 +33,7 @@ const COUNTED_ROWS_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Sound,
-    Full,
+    Full(Shortage),
     Broken,
 }
 
@@ -244,7 +244,7 @@ impl<T: Table> Keyed<T> {
         let mut writer = lock(&self.writer);
         match writer.health {
             Health::Sound => {}
-            Health::Full => return Err(self.full()),
+            Health::Full(shortage) => return Err(self.full(shortage)),
             Health::Broken => return Err(self.broken()),
         }
         let result = write(&mut writer);
@@ -293,9 +293,10 @@ impl<T: Table> Keyed<T> {
         self.guarded(|writer| self.write(writer, rows, true))
     }
 
-    fn full(&self) -> StoreError {
+    fn full(&self, shortage: Shortage) -> StoreError {
         StoreError::Full {
             path: self.table.path().to_owned(),
+            shortage,
         }
     }
 
@@ -325,7 +326,7 @@ pub(super) fn first_rows() -> Rows {
 /// What remains possible after an error; `refused` is how it was before.
 fn health_after(error: &StoreError, refused: Health) -> Health {
     match error {
-        StoreError::Full { .. } => Health::Full,
+        StoreError::Full { shortage, .. } => Health::Full(*shortage),
         StoreError::Refused { .. } => refused,
         StoreError::Broken { .. }
         | StoreError::Gone { .. }

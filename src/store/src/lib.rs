@@ -35,6 +35,7 @@ pub mod places;
 pub mod rebuild;
 mod record;
 pub mod secrets;
+mod shortage;
 mod sled_compact;
 mod sled_error;
 mod sled_open;
@@ -51,6 +52,8 @@ mod tests;
 
 pub mod metrics_file;
 pub mod thread_files;
+
+pub use shortage::Shortage;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -154,10 +157,12 @@ pub struct Batch {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No space is left; the batch may be tried again after [`Store::reopen`].
-    #[error("no space is left for the store in `{path}`")]
+    #[error("{shortage} for the store in `{path}`")]
     Full {
         /// The store's directory.
         path: String,
+        /// What leaves none.
+        shortage: Shortage,
     },
     /// A read, write, flush or sync failed: nothing more may be written; the process is to end and recover.
     #[error("the store in `{path}` could not read or write")]

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::StoreError;
 use super::keyed::{Keyed, OverTable, first_rows, lock};
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
 use super::table::{Row, Rows, Table};
+use super::{Shortage, StoreError};
 
 const PATH: &str = "memory";
 
@@ -143,7 +143,10 @@ impl Content {
                 self.due = None;
                 let path = PATH.to_owned();
                 Err(match fault {
-                    InjectedFault::Full => StoreError::Full { path },
+                    InjectedFault::Full => StoreError::Full {
+                        path,
+                        shortage: Shortage::Disk,
+                    },
                     InjectedFault::Broken => StoreError::Broken {
                         path,
                         source: io::Error::other("injected"),

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::StoreError;
-use super::files::{FileError, is_full};
+use super::files::FileError;
+use super::{Shortage, StoreError};
 
 pub(super) fn corrupt(shown: &str, reason: String) -> StoreError {
     StoreError::Corrupt {
@@ -21,9 +21,10 @@ pub(super) fn broken(shown: &str, source: io::Error) -> StoreError {
 
 /// What a failure of the system means: no space, damage (a file is shorter than it was), or the end.
 pub(super) fn from_io(shown: &str, error: io::Error) -> StoreError {
-    if is_full(&error) {
+    if let Some(shortage) = Shortage::of_error(&error) {
         return StoreError::Full {
             path: shown.to_owned(),
+            shortage,
         };
     }
     match error.kind() {

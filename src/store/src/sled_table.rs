@@ -29,7 +29,8 @@ use super::sled_open::{DATABASE, DATABASE_FILE, Open, OpenOptions, open_database
 use super::stored::after;
 use super::table::{Row, Rows, Table};
 use super::witness::Witness;
-use super::{StoreError, sled_compact};
+use super::{Shortage, StoreError, sled_compact};
+use crate::model::file_size::exceeds_file_size;
 
 /// Space that is given back when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
@@ -107,6 +108,7 @@ impl SledTable {
         let Some(open) = open.as_ref() else {
             return Err(StoreError::Full {
                 path: self.shown.clone(),
+                shortage: Shortage::Disk,
             });
         };
         match guard::catch_panics(|| call(open)) {
@@ -203,6 +205,8 @@ impl SledTable {
         match allocated {
             Ok(()) => Ok(true),
             Err(error) if is_full(&error) => Ok(false),
+            // The file that asks is much larger than what it asks for.
+            Err(error) if exceeds_file_size(&error) => Ok(true),
             Err(error) => Err(broken(&self.shown, error)),
         }
     }
@@ -317,6 +321,7 @@ impl Table for SledTable {
         }
         let full = || StoreError::Full {
             path: self.shown.clone(),
+            shortage: Shortage::Disk,
         };
         remove_if_there(&self.directory.join(RESERVE)).map_err(|e| from_file(&self.shown, e))?;
         // While there is no space the old handle is kept: it still answers reads.
@@ -367,6 +372,7 @@ impl Table for SledTable {
         if !self.has_space(wanted.saturating_add(REOPEN_BYTES))? {
             return Err(StoreError::Full {
                 path: shown.clone(),
+                shortage: Shortage::Disk,
             });
         }
         if let Err(error) = self.copied() {

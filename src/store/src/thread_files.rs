@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::Shortage;
 use crate::model::ThreadId;
 use crate::thread::line::{RECORD_BYTES_MAX, RecordError};
 use crate::thread::project::ThreadPaths;
@@ -30,10 +31,12 @@ pub use writer::{PENDING_BYTES_MAX, ThreadWriter};
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// No space is left, or a quota is used up; it may be tried again.
-    #[error("no space is left to write `{path}`")]
+    #[error("{shortage}: `{path}` cannot be written")]
     Full {
         /// The file.
         path: PathBuf,
+        /// What leaves none.
+        shortage: Shortage,
         /// What the system said.
         #[source]
         source: io::Error,
@@ -75,11 +78,13 @@ pub enum FileError {
 impl FileError {
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> FileError {
         let path = path.to_owned();
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                FileError::Full { path, source }
-            }
-            _ => FileError::Io {
+        match Shortage::of_error(&source) {
+            Some(shortage) => FileError::Full {
+                path,
+                shortage,
+                source,
+            },
+            None => FileError::Io {
                 doing,
                 path,
                 source,
@@ -263,9 +268,10 @@ impl Directory {
     }
 }
 
-/// Bytes of a thread's two files; those that are not there have none.
+/// Bytes of a thread's files; those that are not there have none.
 pub fn thread_bytes(dir: &Directory, thread: &ThreadId) -> u64 {
-    let names = [log_name(thread), document_name(thread)];
+    let log = log_name(thread);
+    let names = [copy_name(&log), log, document_name(thread)];
     let bytes = names.iter().filter_map(|name| {
         let found = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         u64::try_from(found.st_size).ok()
@@ -273,9 +279,10 @@ pub fn thread_bytes(dir: &Directory, thread: &ThreadId) -> u64 {
     bytes.sum()
 }
 
-/// Removes a thread's two files, as far as they are there; a link in place of one goes, and what it leads to stays.
+/// Removes a thread's files, as far as they are there; a link in place of one goes, and what it leads to stays.
 pub fn remove_thread(dir: &Directory, thread: &ThreadId) -> Result<(), FileError> {
-    for name in [document_name(thread), log_name(thread)] {
+    let log = log_name(thread);
+    for name in [document_name(thread), copy_name(&log), log] {
         match rustix::fs::unlinkat(&dir.handle, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(FileError::errno("remove", &dir.path.join(name), errno)),
@@ -286,6 +293,11 @@ pub fn remove_thread(dir: &Directory, thread: &ThreadId) -> Result<(), FileError
 
 fn log_name(thread: &(impl Display + ?Sized)) -> String {
     format!("{thread}.jsonl")
+}
+
+/// The file that a log is written to again before it takes the log's place.
+fn copy_name(log: &str) -> String {
+    format!(".{log}.tmp")
 }
 
 fn document_name(thread: &(impl Display + ?Sized)) -> String {

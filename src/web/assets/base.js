@@ -417,7 +417,7 @@ glass late timed_out
 query odd unknown
 stop off cancelled
 deny off denied
-deny bad blocked_config disk_full
+deny bad blocked_config disk_full file_size_limit
 clock wait queued backing_off pending
 clock bad overdue
 ask ask awaiting_approval

@@ -71,6 +71,7 @@ const attention = (s, failures, since, mark) => {
     if (rows.length > most) add(is, '', to(href, `${number(rows.length - most)} more ${rest}`));
   };
   if (s.condition === 'disk_full') add('disk_full', '', [strong('The disk is full.'), ' Nothing new is accepted until there is space.']);
+  if (s.condition === 'file_size_limit') add('file_size_limit', '', [strong('The store has reached the limit on the size of a file.'), ' Nothing new is accepted until it is raised: LimitFSIZE=infinity in the unit.']);
   if (s.condition.startsWith('drain')) add(s.condition, '', [strong(`The engine is ${s.condition}.`), ' It starts nothing new.']);
   if (s.held_schedules) add('held', '', [strong('No schedule is fired: '), s.held_schedules]);
   if (s.trees?.problem) add('warning', '', [strong('Trees for mutating runs: '), s.trees.problem]);

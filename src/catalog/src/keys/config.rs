@@ -32,7 +32,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("timeout", Duration, "limit of one attempt, where the skill has none").default(Value("1h")),
     key("grace", Duration, "time between TERM and KILL").default(Value("5s")),
     key("drain_grace", Duration, "how long an engine that drains waits for what runs").default(Value("60s")),
-    key("output_bytes_max", Whole(1_024, OUTPUT_BYTES_MAX), "bytes of each stream of a command that are kept, a line counting 128 more than its text: 1 KiB to 1 GiB").default(Value("10485760")),
+    key("output_bytes_max", Whole(1_024, OUTPUT_BYTES_MAX), "bytes of each stream of a command that its log keeps, of more the first and the last half: 1 KiB to 1 GiB").default(Value("10485760")),
     key("limits", Map(&LIMITS), "what one command may use; of each key the innermost level counts").see("limits", "definitions.md#limits"),
     key("keep_refs", Duration, "how long the change of a run that did not succeed can be shown").default(Value("14d")),
     key("retention", Map(&CONFIG_RETENTION), "how long what is recorded stays").see("retention", "operations.md#what-is-kept-and-for-how-long"),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Known, Scheduled};
 use crate::cli::render::times;
+use crate::model::file_size::{FILE_SIZE_LIMIT, FILE_SIZE_REMEDY};
 use crate::model::outcome::Phase;
 use crate::model::{Diagnostic, Kind, Outcome};
 use crate::protocol::RunSummary;
@@ -56,6 +57,13 @@ fn of_engine(known: &Known) -> Vec<Obstacle> {
             );
             let hint = "make room there, nothing has to be restarted";
             found.push(Obstacle::new("disk_full", text, hint));
+        }
+        FILE_SIZE_LIMIT => {
+            let text = format!(
+                "the store in {} has reached the limit on the size of a file: no run is accepted",
+                status.state_dir
+            );
+            found.push(Obstacle::new(FILE_SIZE_LIMIT, text, FILE_SIZE_REMEDY));
         }
         "draining" => {
             let text = "the engine is drained: nothing new starts";

@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::limits::Resource;
 use super::time::Timestamp;
 
+/// The signal that ends a process at its limit of processor time.
+const PROCESSOR_TIME: i32 = 24;
+
+/// The signal that ends a process when a file reaches the limit of size.
+const FILE_SIZE: i32 = 25;
+
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -77,6 +83,16 @@ impl Ended {
     pub fn describe(&self) -> String {
         match self {
             Ended::Exited { code } => format!("exit code {code}"),
+            Ended::Signalled {
+                signal: PROCESSOR_TIME,
+            } => {
+                format!(
+                    "ended by signal {PROCESSOR_TIME}: its limit of processor time (`ulimit -t`)"
+                )
+            }
+            Ended::Signalled { signal: FILE_SIZE } => format!(
+                "ended by signal {FILE_SIZE}: a file that it wrote reached the limit of size (`ulimit -f`, `LimitFSIZE=` of the engine)"
+            ),
             Ended::Signalled { signal } => format!("ended by signal {signal}"),
             Ended::TimedOut => "time limit reached".to_owned(),
             Ended::LimitReached {

@@ -8,6 +8,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod duration;
 pub mod evidence;
+pub mod file_size;
 pub mod hook;
 pub mod ids;
 pub mod isolation;

@@ -188,7 +188,7 @@ pub struct Status {
     pub workspace: String,
     /// Absolute path of the state directory.
     pub state_dir: String,
-    /// `ready`, `draining` or `disk_full`.
+    /// `ready`, `draining`, `disk_full` or `file_size_limit`.
     pub condition: String,
     /// How many runs have been admitted and not ended.
     pub running: u32,

@@ -157,7 +157,6 @@ impl<'a> ThreadCheck<'a> {
 
     /// Takes the next whole line of the log, without its newline.
     pub fn line(&mut self, line: &[u8]) {
-        let before = self.chain.next_line();
         match self.chain.follow(line) {
             Ok(Ok(record)) => self.record(&record),
             // It is what was written; events can no longer be counted.
@@ -170,13 +169,11 @@ impl<'a> ThreadCheck<'a> {
                 }
             }
         }
-        let end = self
-            .recorded_end()
-            .filter(|end| end.lines == before.saturating_add(1));
+        let next = self.chain.next_line();
+        let end = self.recorded_end().filter(|end| end.lines == next);
         if end.is_some_and(|end| *end != self.chain.end()) {
-            self.damaged(format!(
-                "line {before} is not the one that was written last"
-            ));
+            let last = next.saturating_sub(1);
+            self.damaged(format!("line {last} is not the one that was written last"));
         }
     }
 

@@ -5,15 +5,19 @@
 //! {"line":1,"prev":"…","at":"…","attempt":0,"type":"event","entry":{"seq":0,"at":…,"event":{…}}}
 //! {"line":2,"prev":"…","at":"…","attempt":1,"type":"stdout","text":"hello"}
 //! {"line":3,"prev":"…","at":"…","attempt":1,"type":"gap","lost":17}
+//! {"line":9,"prev":"…","at":"…","attempt":1,"type":"omitted","of":"stdout","size":{"bytes":25,"lines":5}}
 //! ```
 //!
 //! `prev` is the first 16 bytes, in hex, of the SHA-256 of the line before without its newline; that of
 //! line 0 is taken over `workerctl thread 1` and the thread's id. 16 bytes find every accident and every
 //! careless edit; whoever may write the file can also write the chain anew, which no length would prevent.
+//! Numbers grow by one, but for lines that are left out of the middle of long output: those have a number and no record.
 //! `spec` and `entry` are what the store holds, secrets masked, so that a store can be rebuilt from logs.
 
+mod size;
 mod source;
 
+pub use size::OutputSize;
 pub use source::Source;
 
 use serde::{Deserialize, Serialize};
@@ -32,9 +36,6 @@ pub const THREAD_VERSION: u32 = 1;
 
 /// Most bytes of one record, its newline included.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// What the record of a short line of output takes beside its text, to the nearest power of two.
-pub const RECORD_OVERHEAD_BYTES: u64 = 128;
 
 /// Why a line is not the record that is due.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +101,13 @@ pub enum Content {
         /// How often the line was begun anew with a carriage return; the text is its last form.
         rewrites: u64,
     },
+    /// Output in the middle of what a command wrote, beyond what is kept of it.
+    Omitted {
+        /// Where it came from.
+        source: Source,
+        /// How much of it is left out.
+        size: OutputSize,
+    },
     /// Lines of output that could not be written, for want of space.
     Gap {
         /// How many.
@@ -144,6 +152,10 @@ struct Wire {
     rewrites: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<OutputSize>,
 }
 
 impl Record {
@@ -156,6 +168,7 @@ impl Record {
             ),
             Content::Event(entry) => (LogStream::Event, wording::event(&entry.event)),
             Content::Output { source, text, .. } => ((*source).into(), text.clone()),
+            Content::Omitted { source, size } => ((*source).into(), wording::omitted(*size)),
             Content::Gap { lost } => (
                 LogStream::Event,
                 format!("{lost} lines of output could not be written"),
@@ -167,7 +180,10 @@ impl Record {
                 rewrites,
                 ..
             } => (*continued, *rewrites),
-            Content::Spec(_) | Content::Event(_) | Content::Gap { .. } => (false, 0),
+            Content::Spec(_)
+            | Content::Event(_)
+            | Content::Omitted { .. }
+            | Content::Gap { .. } => (false, 0),
         };
         LogLine {
             line: self.line,
@@ -195,6 +211,8 @@ impl Record {
             lossy: false,
             rewrites: 0,
             lost: None,
+            of: None,
+            size: None,
         };
         let kind = match &self.content {
             Content::Spec(spec) => {
@@ -218,6 +236,11 @@ impl Record {
                 wire.lossy = *lossy;
                 wire.rewrites = *rewrites;
                 source.name()
+            }
+            Content::Omitted { source, size } => {
+                wire.of = Some(source.name().to_owned());
+                wire.size = Some(*size);
+                "omitted"
             }
             Content::Gap { lost } => {
                 wire.lost = Some(*lost);
@@ -262,6 +285,13 @@ impl Record {
                     serde_json::from_value(entry).map_err(|e| unreadable(e.to_string()))?,
                 )
             }
+            "omitted" => {
+                let source = wire.of.as_deref().and_then(Source::named);
+                Content::Omitted {
+                    source: source.ok_or_else(|| missing("of"))?,
+                    size: wire.size.ok_or_else(|| missing("size"))?,
+                }
+            }
             "gap" => Content::Gap {
                 lost: wire.lost.ok_or_else(|| missing("lost"))?,
             },
@@ -298,7 +328,7 @@ impl Hash {
 /// Where a log ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
-    /// How many lines it has.
+    /// The number that a next line would have: how many lines it has, with those that are left out.
     pub lines: u64,
     /// The hash of the last one, as a next line would carry it.
     pub hash: String,
@@ -371,6 +401,7 @@ impl Chain {
     /// Reads the line that is due, without its newline, and moves on; a line that is not due moves nothing.
     pub fn read(&mut self, line: &[u8]) -> Result<Record, RecordError> {
         let record = Record::of(&self.due(line)?)?;
+        self.next = record.line;
         self.advance(line);
         Ok(record)
     }
@@ -379,19 +410,22 @@ impl Chain {
     /// was masked in it equals a part of a time.
     pub fn follow(&mut self, line: &[u8]) -> Result<Result<Record, RecordError>, RecordError> {
         let wire = self.due(line)?;
+        self.next = wire.line;
         self.advance(line);
         Ok(Record::of(&wire))
     }
 
     fn due(&self, line: &[u8]) -> Result<Wire, RecordError> {
         let wire = parse(line, self.next)?;
-        if wire.line != self.next {
+        let follows = wire.prev == self.prev.hex();
+        // The line before vouches for it: numbers may be left out, never repeated.
+        if wire.line < self.next || (wire.line > self.next && !follows) {
             return Err(RecordError::Number {
                 expected: self.next,
                 found: wire.line,
             });
         }
-        if wire.prev != self.prev.hex() {
+        if !follows {
             return Err(RecordError::Chain { line: wire.line });
         }
         Ok(wire)
@@ -436,7 +470,8 @@ pub fn read_loose(line: &[u8], place: u64) -> Result<Record, RecordError> {
     Record::of(&parse(line, place)?)
 }
 
-/// Checks a whole log: every line readable, in order, and none changed. Answers how many lines it has.
+/// Checks a whole log: every line readable, in order, and none changed. Answers how many lines it has,
+/// with those that are left out.
 ///
 /// A log whose last line has no newline is torn there, which is reported as unreadable.
 pub fn verify(thread: &str, bytes: &[u8]) -> Result<u64, RecordError> {

@@ -86,8 +86,11 @@ impl Rebuilder {
             Content::Event(entry) if usize::try_from(entry.seq) == Ok(self.entries.len()) => {
                 self.entries.push(*entry);
             }
-            Content::Spec(_) | Content::Event(_) | Content::Output { .. } | Content::Gap { .. } => {
-            }
+            Content::Spec(_)
+            | Content::Event(_)
+            | Content::Output { .. }
+            | Content::Omitted { .. }
+            | Content::Gap { .. } => {}
         }
     }
 

@@ -1,8 +1,19 @@
 //! Events as one line for people.
 
+use super::line::OutputSize;
 use crate::machine::{CancelKind, Event, HookVerdict, Resolution};
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Verdict};
+
+/// Says how much output is missing in the place where this line is shown.
+pub fn omitted(size: OutputSize) -> String {
+    let lines = if size.lines == 1 { "line" } else { "lines" };
+    let bytes = if size.bytes == 1 { "byte" } else { "bytes" };
+    format!(
+        "[{} {lines}, {} {bytes} omitted here: the output exceeds `output_bytes_max`]",
+        size.lines, size.bytes
+    )
+}
 
 /// The event as one line: its name, and what matters of it.
 pub fn event(event: &Event) -> String {

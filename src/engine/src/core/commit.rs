@@ -8,7 +8,7 @@ use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::scheduler::blocked;
-use crate::store::{Batch, StoreError, Write};
+use crate::store::{Batch, Shortage, StoreError, Write};
 
 /// How often a full disk is tried again.
 const RETRY_FULL: Duration = Duration::from_secs(5);
@@ -71,20 +71,22 @@ impl Core {
         self.view
             .set_committing_since(self.clock.monotonic_ms() + 1);
         let mut committed = self.store.commit(batch);
-        while let Err(StoreError::Full { path }) = committed {
+        while let Err(StoreError::Full { path, shortage }) = committed {
             if self.gives_up(holds_new_runs_only(batch)) {
-                return Err(StoreError::Full { path });
+                return Err(StoreError::Full { path, shortage });
             }
-            self.view.set_disk_full(true);
+            self.view.set_shortage(Some(shortage));
+            let remedy = shortage.remedy();
             tracing::error!(
                 path,
-                "the disk is full: nothing is accepted until there is space"
+                remedy,
+                "{shortage}: nothing is accepted until there is space"
             );
             self.pool.let_go();
             for envelope in self.inbox.take_requests(RETRY_FULL) {
                 match envelope.request {
                     Request::Drain => self.start_draining(envelope),
-                    _ => envelope.answer(Err(disk_full())),
+                    _ => envelope.answer(Err(refused_for(shortage))),
                 }
             }
             self.view.turned(self.clock.monotonic_ms());
@@ -92,7 +94,7 @@ impl Core {
                 .set_committing_since(self.clock.monotonic_ms() + 1);
             committed = self.store.reopen().and_then(|()| self.store.commit(batch));
         }
-        self.view.set_disk_full(false);
+        self.view.set_shortage(None);
         self.view.set_committing_since(0);
         self.unsynced &= committed.is_err();
         committed
@@ -208,10 +210,11 @@ fn run_of(write: &Write) -> Option<RunId> {
 }
 
 fn broken(error: &StoreError) -> Diagnostic {
-    if let StoreError::Full { .. } = error {
-        return Diagnostic::new(Kind::Blocked, "disk_full", chain(error)).hint(
-            "free some space and start the engine again: it recovers from what was committed",
-        );
+    if let StoreError::Full { shortage, .. } = error {
+        return Diagnostic::new(Kind::Blocked, shortage.code(), chain(error)).hint(format!(
+            "{} and start the engine again: it recovers from what was committed",
+            shortage.remedy()
+        ));
     }
     if let StoreError::Gone { .. } = error {
         return super::super::unusable::gone(chain(error));
@@ -220,11 +223,16 @@ fn broken(error: &StoreError) -> Diagnostic {
         .hint("start the engine again: it recovers from what was committed")
 }
 
-fn disk_full() -> Diagnostic {
-    Diagnostic::new(
-        Kind::Blocked,
-        "disk_full",
-        "the disk is full: nothing new is accepted",
-    )
-    .hint("free some space; work goes on by itself within seconds")
+fn refused_for(shortage: Shortage) -> Diagnostic {
+    let (message, hint) = match shortage {
+        Shortage::Disk => (
+            "the disk is full: nothing new is accepted".to_owned(),
+            "free some space; work goes on by itself within seconds",
+        ),
+        Shortage::FileSize => (
+            format!("the store cannot grow, {shortage}: nothing new is accepted"),
+            "raise it: `prlimit --fsize=unlimited --pid` with the process of the engine, and work goes on by itself within seconds; for good `LimitFSIZE=infinity` in its unit",
+        ),
+    };
+    Diagnostic::new(Kind::Blocked, shortage.code(), message).hint(hint)
 }

@@ -15,7 +15,6 @@ use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
 use crate::protocol::{LogLine, LogStream};
-use crate::thread::line::RECORD_OVERHEAD_BYTES;
 use crate::thread::mask::Masker;
 
 /// How much of a command's output is kept as evidence, in bytes.
@@ -59,6 +58,8 @@ pub(super) struct Ran {
     pub ended: Ended,
     /// The rest, when it started.
     pub finished: Option<process::Finished>,
+    /// Bytes of both streams that the log does not hold.
+    pub omitted_bytes: u64,
     /// The last of both streams, masked.
     pub tail: String,
     /// The last of standard error, masked.
@@ -97,7 +98,7 @@ impl Performer {
             stderr_tail: Tail::of(TAIL_BYTES_MAX),
         };
         let outcome = process::run(&command, &work.stop, &mut sink);
-        let held_back = log.end_output(invocation.attempt, invocation.logged_as);
+        let (held_back, omitted) = log.end_output(invocation.attempt, invocation.logged_as);
         sink.keep_held_back(&held_back);
         let (tail, stderr_tail) = (sink.tail.text(), sink.stderr_tail.text());
         let printed = sink.printed.text(log.masker());
@@ -105,6 +106,7 @@ impl Performer {
             Ok(finished) => Ran {
                 ended: ended(&finished),
                 finished: Some(finished),
+                omitted_bytes: omitted.bytes,
                 tail,
                 stderr_tail,
                 printed,
@@ -166,8 +168,6 @@ impl Performer {
             timeout: timeout_ms.map(Duration::from_millis),
             resources: work.spec.limits.unwrap_or_default(),
             grace: Duration::from_millis(self.parts.grace_ms),
-            output_bytes_max: self.parts.output_bytes_max,
-            line_overhead_bytes: RECORD_OVERHEAD_BYTES,
             ..process::Limits::default()
         }
     }
@@ -270,6 +270,7 @@ fn never_ran(ended: Ended) -> Ran {
     Ran {
         ended,
         finished: None,
+        omitted_bytes: 0,
         tail: String::new(),
         stderr_tail: String::new(),
         printed: None,

@@ -10,6 +10,7 @@ use super::command::{Invocation, Ran, TAIL_BYTES_MAX, not_started};
 use super::place::{stdout_path, temporary_beside};
 use crate::machine::Event;
 use crate::model::evidence::{Ended, Execution};
+use crate::model::file_size::{FILE_SIZE_LIMIT, FILE_SIZE_REMEDY, exceeds_file_size};
 #[cfg(feature = "llm")]
 use crate::model::spec::Program;
 use crate::process::Stdin;
@@ -139,10 +140,16 @@ fn execution(ran: Ran) -> Execution {
     if let Some(error) = finished.and_then(|finished| finished.stdout_file_error.as_ref())
         && ended.is_success()
     {
-        let message = format!("standard output could not be kept: {error}");
+        // Without a number it is the bound of ours.
+        let is_limit = exceeds_file_size(error) && error.raw_os_error().is_some();
+        let (code, remedy) = if is_limit {
+            (FILE_SIZE_LIMIT, format!("; {FILE_SIZE_REMEDY}"))
+        } else {
+            ("output_not_kept", String::new())
+        };
         ended = Ended::NotStarted {
-            code: "output_not_kept".to_owned(),
-            message,
+            code: code.to_owned(),
+            message: format!("standard output could not be kept: {error}{remedy}"),
         };
     }
     Execution {
@@ -150,7 +157,7 @@ fn execution(ran: Ran) -> Execution {
         duration_ms,
         stdout_bytes: finished.map_or(0, |finished| finished.stdout_bytes),
         stderr_bytes: finished.map_or(0, |finished| finished.stderr_bytes),
-        dropped_bytes: finished.map_or(0, |finished| finished.dropped_bytes),
+        dropped_bytes: ran.omitted_bytes,
         survivors_ended: finished.map_or(0, |finished| finished.survivors_ended),
         stderr_tail: ran.stderr_tail,
         sandbox_level: ran.level,

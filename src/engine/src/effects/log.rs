@@ -19,7 +19,7 @@ use crate::protocol::{LogLine, LogStream, WatchEvent};
 use crate::store::metrics_file::MetricsFile;
 use crate::store::secrets::Secrets;
 use crate::store::thread_files::{Directories, Directory, FileError, ThreadWriter};
-use crate::thread::line::{LogEnd, Source};
+use crate::thread::line::{LogEnd, OutputSize, Source};
 use crate::thread::mask::Masker;
 use crate::thread::metrics::{MetricsLine, RefusalLine};
 
@@ -35,6 +35,7 @@ pub(crate) struct Logs {
     state_dir: PathBuf,
     environment: BTreeMap<String, String>,
     grace: Duration,
+    output_bytes_max: u64,
     clock: Arc<dyn Clock>,
     view: Arc<View>,
     open: Mutex<HashMap<RunId, Arc<RunLog>>>,
@@ -68,6 +69,7 @@ impl Logs {
             state_dir: parts.state_dir.clone(),
             environment: parts.environment.clone(),
             grace: Duration::from_millis(parts.grace_ms),
+            output_bytes_max: parts.output_bytes_max,
             clock: Arc::clone(&parts.clock),
             view: Arc::clone(&parts.view),
             open: Mutex::default(),
@@ -231,7 +233,7 @@ impl Logs {
             ThreadWriter::open(&directory, spec, masker, spec.submitted_at)
         });
         match opened {
-            Ok(writer) => Some(writer),
+            Ok(writer) => Some(writer.with_output_bytes_max(self.output_bytes_max)),
             Err(error) => {
                 let why = crate::model::diagnostic::chain(&error);
                 tracing::error!(run = %spec.run, why, "the thread's log cannot be written");
@@ -278,7 +280,7 @@ impl RunLog {
             Ok(lines)
         });
         match written {
-            Ok(lines) => self.tell(lines),
+            Ok(lines) => self.tell(&lines),
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "events could not be written to the thread");
             }
@@ -310,7 +312,7 @@ impl RunLog {
             self.flushed_ms.store(now_ms, Ordering::Relaxed);
             self.flush_writer(writer);
         }
-        self.tell(lines.clone());
+        self.tell(&lines);
         if more && self.view.is_watched(self.run) {
             let told_ms = self.rewritten_ms.load(Ordering::Relaxed);
             if now_ms.saturating_sub(told_ms) >= REWRITTEN_MS
@@ -324,21 +326,31 @@ impl RunLog {
     }
 
     /// The command has ended: what was held back of its streams is written.
-    pub(crate) fn end_output(&self, attempt: u32, logged_as: Option<LogStream>) -> Vec<LogLine> {
+    ///
+    /// Answers those lines, and how much of its output is omitted.
+    pub(crate) fn end_output(
+        &self,
+        attempt: u32,
+        logged_as: Option<LogStream>,
+    ) -> (Vec<LogLine>, OutputSize) {
+        let mut lines = Vec::new();
+        let mut omitted = OutputSize::default();
         let mut writer = lock(&self.writer);
         let Some(writer) = writer.as_mut() else {
-            return Vec::new();
+            return (lines, omitted);
         };
         let now = self.clock.now();
-        let mut lines = Vec::new();
         for stream in [Stream::Stdout, Stream::Stderr] {
-            lines.extend(writer.end_output(now, attempt, source_of(logged_as, stream)));
+            let source = source_of(logged_as, stream);
+            let (held_back, left_out) = writer.end_output(now, attempt, source);
+            lines.extend(held_back);
+            omitted = omitted.plus(left_out);
         }
         if let Err(error) = writer.flush() {
             tracing::warn!(run = %self.run, %error, "output could not be written to the thread");
         }
-        self.tell(lines.clone());
-        lines
+        self.tell(&lines);
+        (lines, omitted)
     }
 
     /// Writes what is pending; an error says that the log is not whole.
@@ -371,12 +383,12 @@ impl RunLog {
         }
     }
 
-    fn tell(&self, lines: Vec<LogLine>) {
+    fn tell(&self, lines: &[LogLine]) {
         if lines.is_empty() || !self.view.is_watched(self.run) {
             return;
         }
         for line in lines {
-            self.view.told(self.run, &WatchEvent::Line(line));
+            self.view.told(self.run, &WatchEvent::Line(line.clone()));
         }
     }
 }

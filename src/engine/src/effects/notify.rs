@@ -197,7 +197,6 @@ impl Performer {
                 timeout: Some(Duration::from_millis(hook.timeout_ms)),
                 resources: self.parts.definitions.current().config.limits,
                 grace: Duration::from_millis(self.parts.grace_ms),
-                output_bytes_max: self.parts.output_bytes_max,
                 ..process::Limits::default()
             },
             owner,

@@ -43,14 +43,13 @@ impl Performer {
         match saved {
             Ok(()) => Event::Saved,
             Err(error) => {
-                let code = if matches!(error, FileError::Full { .. }) {
-                    "disk_full"
-                } else {
-                    "thread"
+                let FileError::Full { shortage, .. } = &error else {
+                    let failure = failure(Step::Save, "thread", &error);
+                    return Event::SaveFailed { failure };
                 };
-                Event::SaveFailed {
-                    failure: failure(Step::Save, code, &error),
-                }
+                let mut failure = failure(Step::Save, shortage.code(), &error);
+                failure.message = format!("{}; {}", failure.message, shortage.remedy());
+                Event::SaveFailed { failure }
             }
         }
     }

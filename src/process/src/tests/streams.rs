@@ -53,20 +53,6 @@ fn a_flood_is_read_to_its_end_and_not_kept() {
 }
 
 #[test]
-fn a_line_that_is_rewritten_counts_with_its_last_form() {
-    let text = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); printf '\\r%0100d' $i; done; printf '\\rlast\\nend\\n'";
-    let mut command = sh(text);
-    command.limits.output_bytes_max = 1_000;
-    let (finished, kept) = run_kept(&command);
-    assert_eq!(finished.dropped_bytes, 0);
-    assert!(kept.stdout().ends_with("\rlast\nend\n"));
-    // What is never rewritten counts in full, carriage returns or not.
-    let mut command = sh("yes 0123456789 | head -n 1000 | tr '\\n' '\\r' | tr -d '\\r'");
-    command.limits.output_bytes_max = 1_000;
-    assert_eq!(run_kept(&command).0.dropped_bytes, 9_000);
-}
-
-#[test]
 fn a_line_without_end_comes_in_pieces() {
     let mut command = sh("head -c 10000000 /dev/zero | tr '\\000' x");
     command.limits.output_bytes_max = 20_000_000;

@@ -34,13 +34,14 @@ impl<S: OverTable> Store for S {
         let mut writer = lock(&keyed.writer);
         match writer.health {
             Health::Sound => return Ok(()),
-            Health::Full => {}
+            Health::Full(_) => {}
             Health::Broken => return Err(keyed.broken()),
         }
+        let before = writer.health;
         let reopened = keyed.reopen_locked(&mut writer);
         writer.health = match &reopened {
             Ok(()) => Health::Sound,
-            Err(error) => health_after(error, Health::Full),
+            Err(error) => health_after(error, before),
         };
         reopened
     }
@@ -288,8 +289,10 @@ impl<T: Table> Keyed<T> {
     /// Has the table opened anew while nothing is written; what was written lazily is on disk then.
     fn opened_anew(&self, open: fn(&T) -> Result<(), StoreError>) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
-        if writer.health != Health::Sound {
-            return Err(self.full());
+        match writer.health {
+            Health::Sound => {}
+            Health::Full(shortage) => return Err(self.full(shortage)),
+            Health::Broken => return Err(self.broken()),
         }
         let opened = open(&self.table);
         match &opened {

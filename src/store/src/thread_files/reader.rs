@@ -74,14 +74,31 @@ impl LogReader {
     fn pass(&mut self, line: u64) -> Result<(), FileError> {
         let mut buffer = Vec::new();
         while self.line < line {
+            let offset = self.offset;
             match self.step(&mut buffer)? {
-                Some(true) => number_of(&buffer)
-                    .into_iter()
-                    .for_each(|at| self.passed(at)),
+                Some(true) => match number_of(&buffer) {
+                    // Those in between are left out of the log.
+                    Some(number) if number >= line => return self.go(number, offset),
+                    Some(number) => self.passed(number),
+                    None => {}
+                },
                 Some(false) => {}
                 None => break,
             }
         }
+        Ok(())
+    }
+
+    /// Whether another log has taken its place, which goes on instead of this one.
+    pub fn is_replaced(&self) -> bool {
+        let file = self.reader.get_ref();
+        rustix::fs::fstat(file).is_ok_and(|found| found.st_nlink == 0)
+    }
+
+    fn go(&mut self, line: u64, offset: u64) -> Result<(), FileError> {
+        let failed = |source| FileError::io("read", &self.path, source);
+        self.reader.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        (self.line, self.offset) = (line, offset);
         Ok(())
     }
 

@@ -13,14 +13,14 @@ mod samples;
 
 struct Place {
     root: tempfile::TempDir,
-    dir: Directory,
+    dir: Arc<Directory>,
     spec: RunSpec,
     entries: Vec<Entry>,
 }
 
 fn place() -> Place {
     let root = tempfile::tempdir().unwrap();
-    let dir = Directory::open(root.path(), "workspace/threads").unwrap();
+    let dir = Arc::new(Directory::open(root.path(), "workspace/threads").unwrap());
     let spec = samples::spec();
     let entries = samples::succeeded(&spec);
     Place {
@@ -314,4 +314,5 @@ fn a_line_without_end_is_damage_and_is_not_held_in_memory() {
     assert_eq!(threads_in(&place.dir).unwrap(), [name.to_owned()].into());
 }
 
+mod bound;
 mod places;

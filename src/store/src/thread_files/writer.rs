@@ -1,8 +1,11 @@
 //! Appends to a thread's log: events, and output masked at this one place.
 
+mod bound;
+
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
@@ -10,18 +13,21 @@ use super::{Directory, FileError, LineRead, log_name, read_line};
 use crate::machine::Entry;
 use crate::model::{RunSpec, Timestamp};
 use crate::protocol::LogLine;
-use crate::thread::line::{Chain, Content, LogEnd, Record, RecordError, Source};
+use crate::thread::line::{Chain, Content, LogEnd, OutputSize, Record, RecordError, Source};
 use crate::thread::mask::{MaskStream, Masker};
 use crate::thread::split::LineSplitter;
 
 /// Bytes of records that are kept while they cannot be written; output beyond is counted, not kept.
 pub const PENDING_BYTES_MAX: usize = 1024 * 1024;
 
-/// One of the three streams on its way to lines.
+use bound::{Bound, Kept};
+
+/// One of the four streams on its way to lines.
 #[derive(Debug)]
 struct Stream {
     mask: MaskStream,
     lines: LineSplitter,
+    kept: Kept,
 }
 
 /// Appends to the log of one thread. One writer at a time.
@@ -31,11 +37,14 @@ struct Stream {
 /// and the records pending; the next flush tries again.
 #[derive(Debug)]
 pub struct ThreadWriter {
+    dir: Arc<Directory>,
+    name: String,
     file: File,
     path: PathBuf,
     masker: Masker,
     chain: Chain,
     streams: [Stream; 4],
+    bound: Bound,
     /// Length of the file up to its last whole record.
     written_bytes: u64,
     pending: Vec<u8>,
@@ -51,7 +60,7 @@ impl ThreadWriter {
     /// Opens or begins the log of a run. A torn tail is cut; damage further up is kept and reported.
     /// The name of a new log is durable with the next sync of the file system.
     pub fn open(
-        dir: &Directory,
+        dir: &Arc<Directory>,
         spec: &RunSpec,
         masker: Masker,
         at: Timestamp,
@@ -63,14 +72,18 @@ impl ThreadWriter {
         let stream = || Stream {
             mask: masker.stream(),
             lines: LineSplitter::default(),
+            kept: Kept::default(),
         };
         let streams = [stream(), stream(), stream(), stream()];
         let mut writer = ThreadWriter {
+            dir: Arc::clone(dir),
+            name,
             file,
             path,
             masker,
             chain: Chain::start(spec.thread.as_str()),
             streams,
+            bound: Bound::default(),
             written_bytes: 0,
             pending: Vec::new(),
             torn: false,
@@ -81,6 +94,7 @@ impl ThreadWriter {
         };
         if !is_empty(&writer.file) {
             writer.recover()?;
+            writer.remove_unfinished_copy()?;
         }
         if writer.chain.next_line() == 0 {
             writer.append(at, 0, Content::Spec(Box::new(spec.clone())))?;
@@ -187,14 +201,29 @@ impl ThreadWriter {
         self.lines(at, attempt, source, pieces)
     }
 
-    /// Ends a stream: what was held back and what lacks its newline become lines.
-    pub fn end_output(&mut self, at: Timestamp, attempt: u32, source: Source) -> Vec<LogLine> {
+    /// Keeps at most so many bytes of each stream of a command.
+    #[must_use]
+    pub fn with_output_bytes_max(mut self, bytes: u64) -> ThreadWriter {
+        self.bound = Bound::new(bytes);
+        self
+    }
+
+    /// Ends a stream of a command: what was held back and what lacks its newline become lines.
+    ///
+    /// Answers them, and how much is omitted in the middle of what the stream was in all.
+    pub fn end_output(
+        &mut self,
+        at: Timestamp,
+        attempt: u32,
+        source: Source,
+    ) -> (Vec<LogLine>, OutputSize) {
         let (mut masked, mut pieces) = (Vec::new(), Vec::new());
         let stream = &mut self.streams[place(source)];
         stream.mask.finish(&mut masked);
         stream.lines.push(&masked, &mut pieces);
         stream.lines.finish(&mut pieces);
-        self.lines(at, attempt, source, pieces)
+        let lines = self.lines(at, attempt, source, pieces);
+        (lines, self.end_bound(source))
     }
 
     /// The line that a stream rewrites, as it stands now; it is not written before it ends.
@@ -221,6 +250,11 @@ impl ThreadWriter {
         let mut lines = Vec::with_capacity(pieces.len());
         for piece in pieces {
             if self.torn && self.pending.len() > PENDING_BYTES_MAX {
+                self.lost = self.lost.saturating_add(1);
+                continue;
+            }
+            let size = OutputSize::of_text(&piece.text, piece.continued, piece.lossy);
+            if !self.make_room(source, size) {
                 self.lost = self.lost.saturating_add(1);
                 continue;
             }
@@ -262,7 +296,7 @@ impl ThreadWriter {
         // Output is masked before it is cut into lines; a secret cannot come back in a part of it.
         let none = Masker::none();
         let masker = match content {
-            Content::Output { .. } | Content::Gap { .. } => &none,
+            Content::Output { .. } | Content::Omitted { .. } | Content::Gap { .. } => &none,
             Content::Spec(_) | Content::Event(_) => &self.masker,
         };
         let record = self

@@ -32,17 +32,37 @@ fn log(masker: &Masker) -> (RunSpec, Vec<Entry>, Vec<u8>) {
 }
 
 #[test]
-fn the_overhead_of_a_line_is_what_it_is_counted_with() {
-    let mut chain = Chain::start("T-x");
-    for text in ["", "y"] {
-        let mut out = Vec::new();
-        let (at, masker) = (Timestamp::default(), Masker::default());
+fn numbers_may_be_left_out_where_the_line_before_vouches_for_it() {
+    let (at, masker) = (Timestamp::default(), Masker::default());
+    let (mut chain, mut out) = (Chain::start("T-x"), Vec::new());
+    let append = |chain: &mut Chain, text: &str| {
+        let mut line = Vec::new();
         chain
-            .append(at, 1, output(text), &masker, &mut out)
+            .append(at, 1, output(text), &masker, &mut line)
             .unwrap();
-        let more = (out.len() - text.len()) as u64;
-        assert!(more.abs_diff(RECORD_OVERHEAD_BYTES) <= 16, "{more}");
-    }
+        line.pop();
+        line
+    };
+    let first = append(&mut chain, "first");
+    let mut shortened = chain.clone();
+    append(&mut chain, "left out");
+    let last = append(&mut chain, "last");
+    out.extend_from_slice(&first);
+    out.push(b'\n');
+    shortened.relink(&last, &mut out).unwrap();
+    assert_eq!(verify("T-x", &out).unwrap(), 3);
+    assert_eq!(shortened.next_line(), chain.next_line());
+    // What is only taken away is found.
+    let taken = [first.as_slice(), b"\n", last.as_slice(), b"\n"].concat();
+    assert!(matches!(
+        verify("T-x", &taken),
+        Err(RecordError::Number {
+            expected: 1,
+            found: 2
+        })
+    ));
+    assert!(shortened.relink(&first, &mut out).is_err(), "numbers grow");
+    assert!(chain.relink(b"{\"line\":9}", &mut out).is_err());
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Performer {
                 self.run_program(work, attempt, (agent, program), &log)
             }
         };
-        log.end_output(attempt, None);
+        let (_, omitted) = log.end_output(attempt, None);
         talked.ended = masked(talked.ended, log.masker());
         talked.text = log.masker().mask_text(&talked.text).into_owned();
         if let (Ended::Answered { .. }, Some(file)) = (&talked.ended, stdout_file)
@@ -106,7 +106,7 @@ impl Performer {
             duration_ms: self.parts.clock.monotonic_ms().saturating_sub(begun_ms),
             stdout_bytes: bytes,
             stderr_bytes: 0,
-            dropped_bytes: 0,
+            dropped_bytes: omitted.bytes,
             survivors_ended: talked.survivors,
             stderr_tail: String::new(),
             sandbox_level: talked.level,

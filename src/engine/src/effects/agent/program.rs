@@ -172,7 +172,6 @@ impl Performer {
         command.env.push(("PWD".to_owned(), path(&command.cwd)));
         command.limits.silence = Some(Duration::from_millis(program.silence_ms));
         // An event may be long; what is shown of it is bounded by the log.
-        command.limits.output_bytes_max = u64::MAX;
         let mut sink = Sink::new(telling, agent, format(program), self.notes.take());
         let outcome = process::run(&command, &work.stop, &mut sink);
         sink.end();

@@ -183,7 +183,6 @@ impl Performer {
         };
         let prepared = self.prepared(work, log, &mut invocation);
         let (mut command, _) = prepared.map_err(|ran| ran.ended.describe())?;
-        command.limits.output_bytes_max = u64::MAX;
         command.limits.grace = Duration::from_secs(1);
         let said_so_far = Arc::new(Mutex::new(Tail::of(TAIL_BYTES_MAX)));
         let mut process = ServerProcess {

@@ -12,7 +12,6 @@ use crate::model::Timestamp;
 use crate::model::agent::{AgentProgram, AgentSpec, Money, Spent, Tokens};
 use crate::model::evidence::Ended;
 use crate::process::{self, EndCause, ExitStatus, OutputSink, Spawned, Stream};
-use crate::thread::line::RECORD_OVERHEAD_BYTES;
 
 /// Turns that an attempt may take.
 pub(super) fn turns_left(work: &Work, agent: &AgentSpec) -> u32 {
@@ -41,8 +40,6 @@ pub(super) struct Sink<'a> {
     /// Money of this attempt that stands in the journal.
     counted: u64,
     enough: Option<Enough>,
-    /// Bytes that the log may still be given.
-    log_left: u64,
 }
 
 impl OutputSink for Sink<'_> {
@@ -78,7 +75,6 @@ impl<'a> Sink<'a> {
     ) -> Sink<'a> {
         Sink {
             spent: telling.work.run.facts.spent,
-            log_left: telling.performer.parts.output_bytes_max,
             telling,
             agent,
             reading: Reading::new(format),
@@ -104,14 +100,11 @@ impl<'a> Sink<'a> {
 
     fn error_piece(&mut self, bytes: &[u8], more: bool) -> Vec<Seen> {
         let telling = &self.telling;
-        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if may_log(&mut self.log_left, telling, count) {
-            let lines = telling
-                .log
-                .output(telling.attempt, None, Stream::Stderr, bytes, more);
-            for line in &lines {
-                self.tail.push(&line.text, line.continued);
-            }
+        let lines = telling
+            .log
+            .output(telling.attempt, None, Stream::Stderr, bytes, more);
+        for line in &lines {
+            self.tail.push(&line.text, line.continued);
         }
         if self.error_line.len() < TAIL_BYTES_MAX {
             self.error_line.extend_from_slice(bytes);
@@ -133,12 +126,7 @@ impl<'a> Sink<'a> {
                 }
                 Seen::Answered { is_error, text } => self.telling.report_result(is_error, &text),
                 Seen::Refused { tool } => self.telling.tell(&format!("  refused: `{tool}`")),
-                Seen::Noted(text) | Seen::Unknown(text) => {
-                    let count = u64::try_from(text.len()).unwrap_or(u64::MAX);
-                    if may_log(&mut self.log_left, &self.telling, count) {
-                        self.telling.note(&text);
-                    }
-                }
+                Seen::Noted(text) | Seen::Unknown(text) => self.telling.note(&text),
                 Seen::Turn(turn) => self.keep(&turn),
             }
         }
@@ -271,18 +259,6 @@ impl<'a> Sink<'a> {
             Err(fault) => of_fault(&fault, program, None),
         }
     }
-}
-
-/// Whether the log takes so much more of what a program prints beside its events; says once when it does not any more.
-fn may_log(left: &mut u64, telling: &Telling<'_>, bytes: u64) -> bool {
-    if *left == 0 {
-        return false;
-    }
-    *left = left.saturating_sub(bytes.saturating_add(RECORD_OVERHEAD_BYTES));
-    if *left == 0 {
-        telling.note("what it prints from here on is not kept (`output_bytes_max`)");
-    }
-    *left > 0
 }
 
 fn failed(code: &str, message: String, again: bool) -> Ended {

@@ -1,11 +1,9 @@
 //! Finds places in a log without reading what lies before them: each record carries its number.
 
-use std::collections::VecDeque;
-use std::io::{Seek, SeekFrom};
-
 use super::super::{FileError, LineRead, read_line};
 use super::{LogReader, Wants, shown};
 use crate::thread::line::{RECORD_BYTES_MAX, number_of};
+use std::collections::VecDeque;
 
 /// What is read through rather than searched, in bytes.
 const NEAR_BYTES: u64 = 256 * 1024;
@@ -44,7 +42,7 @@ impl LogReader {
         let floor = end.saturating_sub(TAIL_BYTES_MAX);
         while found < count && end > floor {
             let begin = end.saturating_sub(block).max(floor);
-            self.go(Mark { line: 0, offset: 0 })?;
+            self.go_to(Mark { line: 0, offset: 0 })?;
             if begin > 0 && !self.land(begin, end)? {
                 if begin == floor {
                     break;
@@ -59,7 +57,7 @@ impl LogReader {
             first = marks.front().copied().unwrap_or(first);
             (end, block) = (at, BLOCK_BYTES);
         }
-        self.go(first)
+        self.go_to(first)
     }
 
     /// Where the last `count` wanted lines before `end` begin.
@@ -103,7 +101,7 @@ impl LogReader {
                 high = middle;
             }
         }
-        self.go(low)
+        self.go_to(low)
     }
 
     /// Goes to the first readable record that begins behind `offset` and before `until`; `false`: there is none, and nothing
@@ -111,7 +109,7 @@ impl LogReader {
     fn land(&mut self, offset: u64, until: u64) -> Result<bool, FileError> {
         let before = self.mark();
         let mut at = Mark { line: 0, offset };
-        self.go(at)?;
+        self.go_to(at)?;
         let mut buffer = Vec::new();
         // What begins before it is passed over, whole or not.
         let mut is_whole = false;
@@ -120,17 +118,17 @@ impl LogReader {
             let number = (is_whole && read == LineRead::Whole).then(|| number_of(&buffer));
             if let Some(line) = number.flatten() {
                 at.line = line;
-                self.go(at)?;
+                self.go_to(at)?;
                 return Ok(true);
             }
             if matches!(read, LineRead::End | LineRead::Torn) {
-                self.go(before)?;
+                self.go_to(before)?;
                 return Ok(false);
             }
             at.offset += taken;
             is_whole = true;
             if at.offset >= until {
-                self.go(before)?;
+                self.go_to(before)?;
                 return Ok(false);
             }
         }
@@ -154,11 +152,7 @@ impl LogReader {
         }
     }
 
-    fn go(&mut self, mark: Mark) -> Result<(), FileError> {
-        let failed = |source| FileError::io("read", &self.path, source);
-        let place = SeekFrom::Start(mark.offset);
-        self.reader.seek(place).map_err(failed)?;
-        (self.line, self.offset) = (mark.line, mark.offset);
-        Ok(())
+    fn go_to(&mut self, mark: Mark) -> Result<(), FileError> {
+        self.go(mark.line, mark.offset)
     }
 }

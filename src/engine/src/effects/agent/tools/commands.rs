@@ -89,16 +89,12 @@ impl Tools<'_> {
 
 /// What a model reads of a command: its output, and how it ended.
 fn told(ran: Ran) -> Result<String, String> {
-    let lost = ran
-        .finished
-        .as_ref()
-        .map_or(0, |finished| finished.dropped_bytes);
     let all = ran.finished.as_ref().map_or(0, |finished| {
         finished.stdout_bytes.saturating_add(finished.stderr_bytes)
     });
     let mut text = ran.tail;
     let shown = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    if lost > 0 || all > shown.saturating_mul(2).max(shown.saturating_add(1_024)) {
+    if all > shown.saturating_mul(2).max(shown.saturating_add(1_024)) {
         text = format!("[only the last of {all} bytes]\n{text}");
     }
     if ran.ended.is_success() {
