@@ -19,6 +19,7 @@ const SKILLS: &str = r#"
     description: d
     mutating: true
     run: "ulimit -S -f unlimited; head -c 4000000 /dev/urandom > large.bin"
+  - {id: logs, description: d, run: "yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 4000000"}
   - id: prints
     description: d
     interface: {outputs: [{name: text, type: file, destination: "out/text.txt"}]}
@@ -157,7 +158,7 @@ fn a_store_at_the_limit_of_file_size_refuses_work_and_goes_on_when_it_is_raised(
 #[test]
 fn a_file_of_a_run_at_the_limit_is_a_named_failure_with_a_remedy_and_ends_nothing_else() {
     let workspace = workspace();
-    workspace.write("workerctl.yaml", "output_bytes_max: 65536\n");
+    workspace.write("workerctl.yaml", "output_bytes_max: 2097152\n");
     let skill = format!(
         "  - {{id: gated, description: d, run: '{}'}}\n",
         Gate::text("gate")
@@ -170,6 +171,7 @@ fn a_file_of_a_run_at_the_limit_is_a_named_failure_with_a_remedy_and_ends_nothin
     gate.reached();
     for (skill, code, wanted) in [
         ("w/full", None, "ended by signal 25"),
+        ("w/logs", Some("file_size_limit"), ".jsonl"),
         (
             "w/prints",
             Some("file_size_limit"),

@@ -230,7 +230,27 @@ const STREAMS = ['stdout', 'stderr', 'check', 'tool', 'event'];
 /** Lines by number: pages that are loaded when they are looked at and dropped when there are too many. Without `path`: lines that were found. */
 class Lines {
   constructor(path) {
-    assign(this, {path, count:0, pages:new Map(), asked:new Set(), columns:0});
+    assign(this, {path, count:0, pages:new Map(), asked:new Set(), columns:0, gaps:[]});
+  }
+  /** Notes that the log leaves out the numbers from one up to another. */
+  skip(from, to) {
+    if (from >= to) return;
+    const touch = ([begin, end]) => begin <= to && from <= end, joined = [[from, to], ...this.gaps.filter(touch)];
+    const gap = [min(...joined.map(one => one[0])), max(...joined.map(one => one[1]))];
+    this.gaps = [...this.gaps.filter(one => !touch(one)), gap].sort((a, b) => a[0] - b[0]);
+  }
+  /** The first number from one on that is not known to be left out. */
+  next(n) {
+    return this.gaps.find(([begin, end]) => begin <= n && n < end)?.[1] ?? n;
+  }
+  /** Finds by halving where a gap begins that goes on to a line: it may leave out millions. */
+  async begin(high, end) {
+    for (let low = 0; low < high;) {
+      const middle = floor((low + high) / 2), [line] = await get(this.path, {from:middle, limit:1});
+      if (!line || line.line >= end) high = middle;
+      else low = line.line + 1;
+    }
+    this.skip(high, end);
   }
   at(n) {
     return this.pages.get(floor(n / PAGE))?.lines[n % PAGE];
@@ -256,6 +276,7 @@ class Lines {
   /** Rows above a line; those of pages that are not here count as one each. */
   above(n) {
     let rows = n;
+    for (const [begin, end] of this.gaps) if (begin < n) rows -= min(end, n) - begin;
     for (const [number, found] of this.pages)
       if (number < floor(n / PAGE)) rows += found.rows;
       else if (number * PAGE < n) for (let i = 0; this.columns && i < n % PAGE; i++) rows += found.lines[i]?.more || 0;
@@ -277,7 +298,8 @@ class Lines {
       const found = this.pages.get(number), end = min(number * PAGE + PAGE, this.count);
       let n = number * PAGE;
       if (found) found.used = now();
-      while (n < end && this.at(n)) n++;
+      while (n < end && (this.at(n) || this.next(n) > n)) n = max(n + 1, this.next(n));
+      number = max(number, floor(n / PAGE) - 1);
       if (n < end && !this.asked.has(number)) this.load({from:n, limit:PAGE - (n % PAGE)}, number);
     }
   }
@@ -286,7 +308,14 @@ class Lines {
     this.asked.add(number);
     try {
       rows = await get(this.path, values);
-      rows.forEach(line => this.put(line));
+      let at = values.from ?? rows[0]?.line;
+      const first = rows[0]?.line;
+      rows.forEach(line => {
+        this.skip(at, line.line);
+        at = line.line + 1;
+        this.put(line);
+      });
+      if (values.from < first) await this.begin(values.from, first);
       this.count = max(this.count, rows.total);
       this.begun = true;
       this.error = null;
@@ -393,7 +422,7 @@ const Log = part(({run, over, dropped}) => {
     if (end) element.scrollTop = element.scrollHeight;
     else if (goal >= 0 && all.begun && lines === all) {
       element.scrollTop = lines.above(min(goal, lines.count)) * LINE - element.clientHeight / 3;
-      if (lines.at(goal) || goal >= lines.count) own.goal = NaN;
+      if (lines.at(goal) || lines.next(goal) > goal || goal >= lines.count) own.goal = NaN;
     }
     own.scrolled = element.scrollTop;
     if (all.begun) lines.want(first, last);
@@ -403,8 +432,12 @@ const Log = part(({run, over, dropped}) => {
     put({scrolled:scrollTop, end:scrollHeight - scrollTop - clientHeight < 4 || (!up && end)});
   };
   const height = element?.clientHeight || 480, rows = lines.above(lines.count), top = end ? rows * LINE - height : element?.scrollTop || 0;
-  const first = max(0, lines.lineAt(top / LINE) - 15), last = min(lines.count, first + ceil(height / LINE) + 30), seen = [];
-  for (let n = first; n < last; n++) seen.push(lines.at(n) || {line:n});
+  const first = max(0, lines.lineAt(top / LINE) - 15), seen = [];
+  let last = first;
+  for (const most = ceil(height / LINE) + 30; last < lines.count && seen.length < most; last++) {
+    last = lines.next(last);
+    if (last < lines.count) seen.push(lines.at(last) || {line:last});
+  }
   const partial = lines === all && last === lines.count && all.partial;
   const row = line => div({key:line.line, id:'L' + line.line, class:`line s-${line.stream} ${line.line === marked ? 'marked' : ''}`},
     a.no({href:'#L' + line.line, tabindex:-1, title:line.at && `${when(line.at, 'millis')} ${zoneName()}`}, String(line.line)),
@@ -427,7 +460,7 @@ const Log = part(({run, over, dropped}) => {
       all.begun && !all.count && !partial && p('Nothing is in the log yet.'),
       div.rows({style:`height: ${(rows + !!partial) * LINE}px`}, div({style:`transform: translateY(${lines.above(first) * LINE}px)`}, seen.map(row),
         partial && div.line(span.no('…'), span.stream(), span.text(coloured(partial.text.slice(0, CUT))))))),
-    !end && lines.count > 0 && button([icon('down'), over ? 'To the end' : 'Follow', lines.count > last && ` (${number(lines.count - last)} below)`],
+    !end && lines.count > 0 && button([icon('down'), over ? 'To the end' : 'Follow', lines.count > last && ` (${number(lines.above(lines.count) - lines.above(last))} below)`],
         () => put({end:true, goal:NaN}), 'toend'),
     own.whole != null && Whole({path, line:own.whole, close:() => put({whole:null})}));
 });
