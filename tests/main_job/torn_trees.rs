@@ -201,7 +201,7 @@ fn a_torn_object_of_the_repository_itself_is_named_as_that() {
     let (workspace, daemon, _, (code, detail)) = torn("once", |workspace, _| {
         let tree = workspace.git(&["rev-parse", "HEAD^{tree}"]);
         let (fan, rest) = tree.trim().split_at(2);
-        truncate(&workspace.root.join(".git/objects").join(fan).join(rest));
+        zero(&workspace.root.join(".git/objects").join(fan).join(rest));
     });
     assert_ne!(code, 0, "{detail}");
     let message = detail["summary"]["outcome"]["failure"]["message"]

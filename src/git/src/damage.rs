@@ -12,6 +12,7 @@ use git2::{ErrorCode, ObjectType, Repository};
 use super::open::Handle;
 use workerctl_landing::error::GitError;
 use workerctl_landing::ids::Oid;
+use workerctl_landing::is_whole_object;
 
 /// Most objects of the tree, and most loose objects, that are looked at.
 const OBJECTS_MAX: usize = 20_000;
@@ -228,6 +229,16 @@ impl Looking<'_> {
 
     fn can_read(&mut self, oid: git2::Oid) -> Result<(), git2::Error> {
         self.objects_left = self.objects_left.saturating_sub(1);
+        let file = self.loose(oid);
+        // The git library would read one that is cut off without end.
+        if file.exists() && !is_whole_object(&file, oid) {
+            let message = "its content is not what was written";
+            return Err(git2::Error::new(
+                ErrorCode::GenericError,
+                git2::ErrorClass::Odb,
+                message,
+            ));
+        }
         let odb = self.repo.odb()?;
         let (bytes, _) = odb.read_header(oid)?;
         if bytes <= self.bytes_left.min(OBJECT_BYTES_MAX) {
@@ -237,14 +248,19 @@ impl Looking<'_> {
         Ok(())
     }
 
+    /// Where an object is that is in no pack.
+    fn loose(&self, oid: git2::Oid) -> PathBuf {
+        let name = oid.to_string();
+        let (fan, rest) = name.split_at(2);
+        self.repo.commondir().join("objects").join(fan).join(rest)
+    }
+
     /// Whether an object can be read; one that cannot is told.
     fn reads(&mut self, oid: git2::Oid, what: &str, anew: &str) -> bool {
         let Err(error) = self.can_read(oid) else {
             return true;
         };
-        let name = oid.to_string();
-        let (fan, rest) = name.split_at(2);
-        let path = self.repo.commondir().join("objects").join(fan).join(rest);
+        let path = self.loose(oid);
         // What was found to be empty is told again, with what it is.
         self.found.retain(|known| known.path != path);
         let how = match fs::metadata(&path) {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 mod creating;
+mod damaged;
 mod locking;
 
 /// A repository in a directory of its own, with a `git` that knows no other configuration.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use sha1::{Digest, Sha1};
-use workerctl_landing::setting;
+use workerctl_landing::{is_whole_object, setting};
 
-use crate::error::{TreeError, git, io_at};
+use crate::error::{TreeError, io_at};
 use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
@@ -249,10 +249,6 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
 /// and not write them again. Answers the first of them.
 pub(crate) fn drop_torn(git_dir: &Path) -> Result<Option<PathBuf>, TreeError> {
     let objects = git_dir.join("objects");
-    let fail = git("read the objects of the run");
-    let odb = git2::Odb::new().map_err(&fail)?;
-    odb.add_disk_alternate(&objects.to_string_lossy())
-        .map_err(&fail)?;
     let mut torn = Vec::new();
     for fan in files_in(&objects) {
         let first = fan.file_name().unwrap_or_default().to_string_lossy();
@@ -262,7 +258,7 @@ pub(crate) fn drop_torn(git_dir: &Path) -> Result<Option<PathBuf>, TreeError> {
         for file in files_in(&fan) {
             let rest = file.file_name().unwrap_or_default().to_string_lossy();
             let oid = git2::Oid::from_str(&format!("{first}{rest}"));
-            if oid.is_ok_and(|oid| odb.read(oid).is_err()) {
+            if oid.is_ok_and(|oid| !is_whole_object(&file, oid)) {
                 torn.push(file);
             }
         }

@@ -1,9 +1,9 @@
 //! One attempt: executing, recording, verifying, and what follows a failure.
 
+use super::CRASH_ATTEMPTS_MAX;
 use super::apply::{cancel, failed};
 use super::event::{CancelKind, Event};
 use super::state::{AfterRestore, AfterSave, Ending, Goal, Run, State};
-use super::{CRASH_ATTEMPTS_MAX, TREE_LOST};
 use crate::model::Timestamp;
 use crate::model::evidence::{CheckRecord, Ended, Execution, Verdict};
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
@@ -264,22 +264,8 @@ impl Run {
                     }
                 }
             }
-            Event::RecordingFailed { attempt, failure }
-                if *attempt == due && failure.code == TREE_LOST && ending.is_none() =>
-            {
-                self.tree_lost(at, failure, goal);
-            }
             Event::RecordingFailed { attempt, failure } if *attempt == due => {
-                self.facts.results.verification = StepResult::Failed {
-                    message: failure.message.clone(),
-                };
-                let outcome = match (goal, ending) {
-                    (Goal::Restore(AfterRestore::Finish(outcome)), _) => outcome.clone(),
-                    (_, Some(Ending::Cancelled(_))) => Outcome::Cancelled,
-                    _ if goal.is_reconciling() => owner_lost(),
-                    _ => failed(failure),
-                };
-                self.restore_then(at, AfterRestore::Finish(outcome));
+                self.recording_failed(at, failure, goal, ending);
             }
             Event::CancelRequested { kind, .. } => {
                 let ending = cancel(ending, *kind);
@@ -301,30 +287,6 @@ impl Run {
             _ => return None,
         }
         Some(())
-    }
-
-    /// What the attempt did went with its tree, which a power cut has torn. So it is as if the engine had been lost
-    /// while the skill ran; an attempt that ends anyhow loses only what people would have been shown of it.
-    fn tree_lost(&mut self, at: Timestamp, failure: &Failure, goal: &Goal) {
-        let then = match goal {
-            Goal::Restore(then) => then.clone(),
-            Goal::Verify { .. }
-                if self.plan.is_repeatable()
-                    && self.facts.crash_attempts + 1 < CRASH_ATTEMPTS_MAX =>
-            {
-                self.facts.crash_attempts += 1;
-                self.facts.last_failure = Some(failure.clone());
-                AfterRestore::Retry { wait_ms: 0 }
-            }
-            Goal::Verify { .. } => {
-                self.facts.results.verification = StepResult::Failed {
-                    message: failure.message.clone(),
-                };
-                let why = TREE_LOST.to_owned();
-                AfterRestore::Finish(Outcome::Unknown { why })
-            }
-        };
-        self.restore_then(at, then);
     }
 
     pub(super) fn in_verifying(
@@ -531,7 +493,7 @@ fn describe_failed(check: &CheckRecord) -> String {
     }
 }
 
-fn owner_lost() -> Outcome {
+pub(super) fn owner_lost() -> Outcome {
     Outcome::Unknown {
         why: "owner_lost".to_owned(),
     }

@@ -1,8 +1,10 @@
 //! The ways to an end: restoring, saving, finished.
 
 use super::apply::failed;
+use super::attempt::owner_lost;
 use super::event::{Event, Resolution};
-use super::state::{AfterRestore, AfterSave, Run, State};
+use super::state::{AfterRestore, AfterSave, Ending, Goal, Run, State};
+use super::{CRASH_ATTEMPTS_MAX, TREE_LOST};
 use crate::model::Timestamp;
 use crate::model::evidence::RestoreReport;
 use crate::model::outcome::{Failure, Outcome, Results, Step, StepResult};
@@ -37,6 +39,51 @@ impl Run {
             }
             AfterRestore::Finish(outcome) => self.save_then_finish(outcome),
         }
+    }
+
+    /// Ends an attempt whose result could not be recorded.
+    pub(super) fn recording_failed(
+        &mut self,
+        at: Timestamp,
+        failure: &Failure,
+        goal: &Goal,
+        ending: Option<&Ending>,
+    ) {
+        if failure.code == TREE_LOST && ending.is_none() {
+            return self.tree_lost(at, failure, goal);
+        }
+        self.facts.results.verification = StepResult::Failed {
+            message: failure.message.clone(),
+        };
+        let outcome = match (goal, ending) {
+            (Goal::Restore(AfterRestore::Finish(outcome)), _) => outcome.clone(),
+            (_, Some(Ending::Cancelled(_))) => Outcome::Cancelled,
+            _ if goal.is_reconciling() => owner_lost(),
+            _ => failed(failure),
+        };
+        self.restore_then(at, AfterRestore::Finish(outcome));
+    }
+
+    /// What the attempt did went with its tree, which a power cut has torn. So it is as if the engine had been lost
+    /// while the skill ran; an attempt that ends anyhow loses only what people would have been shown of it.
+    fn tree_lost(&mut self, at: Timestamp, failure: &Failure, goal: &Goal) {
+        let attempts = self.facts.crash_attempts + 1;
+        let then = match goal {
+            Goal::Restore(then) => then.clone(),
+            Goal::Verify { .. } if self.plan.is_repeatable() && attempts < CRASH_ATTEMPTS_MAX => {
+                self.facts.crash_attempts = attempts;
+                self.facts.last_failure = Some(failure.clone());
+                AfterRestore::Retry { wait_ms: 0 }
+            }
+            Goal::Verify { .. } => {
+                self.facts.results.verification = StepResult::Failed {
+                    message: failure.message.clone(),
+                };
+                let why = TREE_LOST.to_owned();
+                AfterRestore::Finish(Outcome::Unknown { why })
+            }
+        };
+        self.restore_then(at, then);
     }
 
     pub(super) fn save_then_finish(&mut self, outcome: Outcome) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use git2::{Repository, RepositoryOpenFlags};
+use workerctl_landing::error::GitError;
 use workerctl_landing::ids::Oid;
 use workerctl_landing::open::open;
 
@@ -22,12 +23,22 @@ impl Tree {
 
     /// An error of the tree's own repository, which is no error of the real one.
     pub fn own_error(&self, error: TreeError) -> TreeError {
+        let rules = self.dir.join("rules");
+        // A file of the work tree that is not there is another matter.
+        let is_of_git = |source: &GitError| match source {
+            GitError::Io { path, .. } => {
+                path.starts_with(self.git_dir()) || path.starts_with(&rules)
+            }
+            _ => true,
+        };
         match error {
-            TreeError::Git(source) if source.is_unreadable() => TreeError::Damaged {
-                path: self.dir.clone(),
-                torn: self.torn.clone(),
-                source,
-            },
+            TreeError::Git(source) if source.is_unreadable() && is_of_git(&source) => {
+                TreeError::Damaged {
+                    path: self.dir.clone(),
+                    torn: self.torn.clone(),
+                    source,
+                }
+            }
             error => error,
         }
     }
