@@ -56,6 +56,8 @@ pub fn start_logging(environment: &BTreeMap<String, String>) -> Result<(), Diagn
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // They would be printed to standard error too, and a thread that cannot print there panics.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     let started = match LogFormat::fitting(environment)? {
         LogFormat::People => builder

@@ -106,6 +106,19 @@ fn a_daemon_at_its_soft_limit_of_processor_time_ends_in_order() {
 }
 
 #[test]
+fn a_daemon_whose_own_log_cannot_be_written_goes_on() {
+    let workspace = workspace();
+    let daemon = workspace.workerctl(&["-v", "daemon"]);
+    let mut command = workspace.program("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2> /dev/full"]);
+    command.arg(daemon.get_program()).args(daemon.get_args());
+    let daemon = Daemon::start_by(&workspace, command);
+    let run = workspace.submit(&["read"]);
+    assert_eq!(workspace.wait(&run).0, 0);
+    daemon.stop();
+}
+
+#[test]
 fn a_store_at_the_limit_of_file_size_refuses_work_and_goes_on_when_it_is_raised() {
     let workspace = workspace();
     let mut gate = Gate::new(&workspace, "gate");

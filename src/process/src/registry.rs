@@ -311,7 +311,7 @@ fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> V
                     return found;
                 }
             } else {
-                let its = |live: &&Arc<Live>| mark == Some(Mark::Command(live.tag));
+                let its = |live: &&Arc<Live>| is_left_by(live, process, mark, &commands);
                 vanished |= reap_if_dead(child, commands.iter().find(its));
             }
         }
@@ -358,6 +358,17 @@ impl Newborn {
         self.of_threads
             .iter()
             .any(|list| list.as_ref().is_none_or(|list| list.contains(&child)))
+    }
+}
+
+/// Whether a dead process was a command's. One that died before its command was marked carries our own mark.
+fn is_left_by(of: &Live, dead: Option<Stat>, mark: Option<Mark>, commands: &[Arc<Live>]) -> bool {
+    match dead.filter(|process| mark == Some(Mark::Own) && process.is_zombie()) {
+        None => mark == Some(Mark::Command(of.tag)),
+        Some(process) => {
+            let evidence = Evidence::of(&process, Mark::Own, commands);
+            of.may_have_started(&evidence) && belongs(&evidence, of, commands)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ pub(crate) struct RunLog {
     refusal: Option<String>,
     writer: Mutex<Option<ThreadWriter>>,
     flushed_ms: AtomicU64,
+    /// Whether the last write failed, which is logged once.
+    is_failing: AtomicBool,
     /// When watchers were last told of a line that is rewritten.
     rewritten_ms: AtomicU64,
 }
@@ -195,6 +197,7 @@ impl Logs {
             refusal,
             writer: Mutex::new(writer),
             flushed_ms: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
             rewritten_ms: AtomicU64::new(0),
         }
     }
@@ -308,7 +311,8 @@ impl RunLog {
         }
         let now_ms = self.clock.monotonic_ms();
         let held_ms = now_ms.saturating_sub(self.flushed_ms.load(Ordering::Relaxed));
-        if held_ms >= HELD_BACK_MS_MAX || self.view.is_watched(self.run) {
+        let is_watched = self.view.is_watched(self.run) && !self.is_failing.load(Ordering::Relaxed);
+        if held_ms >= HELD_BACK_MS_MAX || is_watched {
             self.flushed_ms.store(now_ms, Ordering::Relaxed);
             self.flush_writer(writer);
         }
@@ -378,7 +382,11 @@ impl RunLog {
     }
 
     fn flush_writer(&self, writer: &mut ThreadWriter) {
-        if let Err(error) = writer.flush() {
+        let flushed = writer.flush();
+        let was_failing = self.is_failing.swap(flushed.is_err(), Ordering::Relaxed);
+        if let Err(error) = flushed
+            && !was_failing
+        {
             tracing::warn!(run = %self.run, %error, "the thread's log could not be flushed");
         }
     }

@@ -172,3 +172,29 @@ fn the_first_process_of_a_container_takes_no_process_of_others_for_its_own() {
     assert!(!is_foreign(Mark::Own, 1));
     assert!(!is_foreign(Mark::Command(7), 1));
 }
+
+#[test]
+fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_started_it() {
+    let (a, b) = (command(10, EARLY, "a"), command(20, EARLY, "b"));
+    let both = [Arc::clone(&a), Arc::clone(&b)];
+    let dead = Stat {
+        pid: u32::MAX,
+        state: b'Z',
+        parent: std::process::id(),
+        group: 900,
+        start: EARLY / 10_000 + 1,
+    };
+    let of = |live: &Live, process| is_left_by(live, Some(process), Some(Mark::Own), &both);
+    assert_eq!(
+        (of(&a, dead), of(&b, dead)),
+        (false, false),
+        "it may be either's"
+    );
+    b.tagged_at.store(EARLY / 10_000, Ordering::SeqCst);
+    assert_eq!((of(&a, dead), of(&b, dead)), (true, false));
+    let living = Stat {
+        state: b'R',
+        ..dead
+    };
+    assert_eq!((of(&a, living), of(&b, living)), (false, false));
+}

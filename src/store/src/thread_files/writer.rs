@@ -186,7 +186,7 @@ impl ThreadWriter {
         Ok(lines)
     }
 
-    /// Takes a chunk of output and answers the lines that it ended, masked.
+    /// Takes a chunk of output and answers the lines that it ended, masked, also those that the log cannot take.
     pub fn output(
         &mut self,
         at: Timestamp,
@@ -249,15 +249,7 @@ impl ThreadWriter {
     ) -> Vec<LogLine> {
         let mut lines = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            if self.torn && self.pending.len() > PENDING_BYTES_MAX {
-                self.lost = self.lost.saturating_add(1);
-                continue;
-            }
             let size = OutputSize::of_text(&piece.text, piece.continued, piece.lossy);
-            if !self.make_room(source, size) {
-                self.lost = self.lost.saturating_add(1);
-                continue;
-            }
             let content = Content::Output {
                 source,
                 text: piece.text,
@@ -265,6 +257,20 @@ impl ThreadWriter {
                 lossy: piece.lossy,
                 rewrites: piece.rewrites,
             };
+            let is_stuck = self.torn && self.pending.len() > PENDING_BYTES_MAX;
+            if is_stuck || !self.make_room(source, size) {
+                self.lost = self.lost.saturating_add(1);
+                // The reason of a failure is in the last lines, also of a log that cannot take them.
+                let line = self.chain.next_line();
+                let lost = Record {
+                    line,
+                    at,
+                    attempt,
+                    content,
+                };
+                lines.push(lost.to_log_line());
+                continue;
+            }
             match self.append(at, attempt, content) {
                 Ok(record) => lines.push(record.to_log_line()),
                 Err(_) => self.lost = self.lost.saturating_add(1),

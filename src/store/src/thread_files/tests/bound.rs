@@ -186,7 +186,8 @@ fn where_the_log_cannot_be_written_again_it_stays_bounded_and_says_what_is_lost(
     let mut writer = place.bounded(1_000, Masker::none());
     std::fs::create_dir(place.copy()).unwrap();
     for number in 0..5_000 {
-        writer.output(AT, 1, Source::Stdout, line(number).as_bytes());
+        let told = writer.output(AT, 1, Source::Stdout, line(number).as_bytes());
+        assert_eq!(told[0].text, line(number).trim_end(), "it is evidence");
     }
     writer.flush().unwrap();
     assert_eq!(place.texts(LogStream::Stdout).len(), 200);
