@@ -149,6 +149,9 @@ fn a_full_disk_refuses_work_and_loses_nothing() {
     // The next one finds everything as well.
     let daemon = Daemon::start(&workspace);
     assert_eq!(workspace.runs().len(), runs.len());
+    workspace
+        .run(&["threads", "verify", "--all"])
+        .expect_code(0);
     daemon.stop();
 }
 
@@ -249,4 +252,98 @@ fn what_landings_replaced_goes_when_another_one_needs_its_space() {
     assert_eq!(workspace.committed_runs().len(), 12);
     daemon.stop();
     workspace.expect_no_process();
+}
+
+/// A run that ends while there is no space for its thread, by way of `then`; whether a run has no summary yet.
+fn ended_without_space(
+    workspace: &Workspace,
+    small: &Small,
+    then: impl FnOnce(Daemon, &dyn Fn() -> bool),
+) {
+    workspace.furnish(&format!(
+        "  - id: waits\n    description: d\n    run: '{}; echo done'\n  - {{id: read, description: d, run: echo read}}\n",
+        Gate::text("gate")
+    ));
+    let mut gate = Gate::new(workspace, "gate");
+    workspace.run(&["run", "read"]).expect_code(0);
+    let daemon = Daemon::start(workspace);
+    let waits = workspace.submit(&["waits"]);
+    assert_eq!(gate.reached().0, waits);
+    small.fill();
+    gate.pass();
+    workspace.wait(&waits);
+    let lacks_summary = || {
+        let shown = workspace.json(&["show", &waits]);
+        !std::path::Path::new(shown["thread_path"].as_str().unwrap()).exists()
+    };
+    assert!(lacks_summary(), "{}", daemon.log());
+    then(daemon, &lacks_summary);
+    workspace
+        .run(&["threads", "verify", "--all"])
+        .expect_code(0);
+    let store = workspace.run(&["store", "verify"]).expect_code(0);
+    assert!(store.stdout.contains("sound"), "{store:?}");
+}
+
+#[test]
+fn a_summary_that_found_no_space_is_written_when_there_is_some() {
+    let Some(small) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::with_repository_on(small.path());
+    ended_without_space(&workspace, &small, |daemon, lacks_summary| {
+        small.free();
+        eventually("the summary is written", || {
+            (!lacks_summary()).then_some(())
+        });
+        daemon.stop();
+    });
+}
+
+#[test]
+fn a_summary_that_found_no_space_is_written_by_the_next_engine() {
+    for is_killed in [false, true] {
+        let Some(small) = Small::create(96) else {
+            return;
+        };
+        let workspace = Workspace::with_repository_on(small.path());
+        ended_without_space(&workspace, &small, |daemon, lacks_summary| {
+            if is_killed {
+                daemon.kill();
+            } else {
+                daemon.stop();
+            }
+            assert!(lacks_summary());
+            small.free();
+            workspace.run(&["run", "read"]).expect_code(0);
+        });
+    }
+}
+
+/// A thread that an earlier version left without a summary gets one.
+#[test]
+fn a_summary_that_is_missing_is_written_by_a_sweep() {
+    let workspace = Workspace::with_skills("  - {id: read, description: d, run: echo read}\n");
+    let run = workspace.json(&["run", "read"]);
+    let id = run["summary"]["run"].as_str().unwrap();
+    let shown = workspace.json(&["show", id]);
+    let summary = std::path::Path::new(shown["thread_path"].as_str().unwrap());
+    std::fs::remove_file(summary).unwrap();
+    workspace
+        .run(&["threads", "verify", "--all"])
+        .expect_code(1);
+    std::fs::remove_file(workspace.state().join("forgotten")).unwrap();
+    let daemon = Daemon::start(&workspace);
+    workspace.run(&["run", "read"]).expect_code(0);
+    eventually("the summary is written", || summary.exists().then_some(()));
+    let log = daemon.log();
+    daemon.stop();
+    assert!(log.contains("summaries that threads lacked"), "{log}");
+    let verified = workspace
+        .run(&["threads", "verify", "--all"])
+        .expect_code(0);
+    assert!(
+        verified.stdout.contains("1 without a recorded end"),
+        "{verified:?}"
+    );
 }

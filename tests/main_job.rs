@@ -38,6 +38,8 @@ mod merges;
 mod long_output;
 #[path = "main_job/misuse.rs"]
 mod misuse;
+#[path = "main_job/moved.rs"]
+mod moved;
 #[path = "main_job/outputs.rs"]
 mod outputs;
 #[path = "main_job/process_limits.rs"]

@@ -178,7 +178,10 @@ impl Children {
     fn ended(&self, run: RunId) -> Option<ChildEnd> {
         let shown = match self.view.run(run) {
             Some(shown) => shown,
-            None => Arc::new(reading::stored(self.factory.store.as_ref(), run).ok()??),
+            None => Arc::new(
+                reading::stored(self.factory.store.as_ref(), run, &self.factory.workspace)
+                    .ok()??,
+            ),
         };
         let outcome = shown.run.outcome()?;
         Some(ChildEnd {

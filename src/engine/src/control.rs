@@ -181,7 +181,7 @@ impl EngineControl {
     pub(super) fn shown(&self, run: RunId) -> Result<Arc<RunSnapshot>, Diagnostic> {
         match self.view.run(run) {
             Some(shown) => Ok(shown),
-            None => reading::stored(self.store.as_ref(), run)?
+            None => reading::stored(self.store.as_ref(), run, &self.factory.workspace)?
                 .map(Arc::new)
                 .ok_or_else(|| no_such_run(&run.to_string())),
         }

@@ -268,7 +268,7 @@ impl Core {
                 events,
                 durable,
             } => self.on_progress(turn, run, events, durable),
-            Delivery::Sealed => self.on_sealed(turn),
+            Delivery::Sealed { unwritten } => self.on_sealed(turn, &unwritten),
             Delivery::Prepared { schedule, made } => {
                 self.preparing = self.preparing.saturating_sub(1);
                 self.ask_scheduler(turn, |scheduler, context| {

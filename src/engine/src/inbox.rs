@@ -1,6 +1,6 @@
 //! The core loop's one inbox, with two lanes: results are never refused, requests are bounded.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,7 +67,10 @@ pub(super) enum Delivery {
         told: NoticeResult,
     },
     /// Thread and metrics files written before the request are durable.
-    Sealed,
+    Sealed {
+        /// Ended runs whose files find no space yet.
+        unwritten: BTreeSet<RunId>,
+    },
 }
 
 /// What one turn of the loop takes out.
@@ -265,7 +268,11 @@ mod tests {
     #[test]
     fn whatever_arrives_wakes_who_waits() {
         let arrivals: [fn(&Inbox); 3] = [
-            |inbox| inbox.deliver(Delivery::Sealed),
+            |inbox| {
+                inbox.deliver(Delivery::Sealed {
+                    unwritten: BTreeSet::new(),
+                })
+            },
             |inbox| inbox.note(RunId::following(None, Timestamp::default(), 1), Vec::new()),
             |inbox| drop(inbox.request(Request::Settle).unwrap()),
         ];

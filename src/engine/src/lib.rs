@@ -50,6 +50,7 @@ mod programs;
 mod reading;
 mod recovery;
 mod refusals;
+mod relocation;
 mod rendering;
 mod request;
 mod retries;

@@ -1,6 +1,6 @@
 //! Executor threads: started when needed, kept for the next action, woken by nothing else.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -197,10 +197,11 @@ impl Shared {
                 }
                 Item::Seal => {
                     let synced = catch_unwind(AssertUnwindSafe(|| self.effects.sync_files()));
-                    if synced.is_err() {
+                    let unwritten = synced.unwrap_or_else(|_| {
                         tracing::error!("syncing the thread files panicked");
-                    }
-                    self.inbox.deliver(Delivery::Sealed);
+                        BTreeSet::new()
+                    });
+                    self.inbox.deliver(Delivery::Sealed { unwritten });
                     continue;
                 }
             };
@@ -285,7 +286,9 @@ impl Shared {
                         wait_ms: None,
                     },
                 },
-                Item::Seal => Delivery::Sealed,
+                Item::Seal => Delivery::Sealed {
+                    unwritten: BTreeSet::new(),
+                },
                 Item::GiveBackMemory => continue,
             });
         }

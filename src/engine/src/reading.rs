@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::given_up::missing_end;
+use super::relocation::relocated;
 use super::view::{RunSnapshot, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
@@ -37,11 +38,16 @@ const LOOKED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// whether anybody still listens to it.
 const WATCH_LOOK: Duration = Duration::from_secs(1);
 
-/// A run that the view no longer holds.
-pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<RunSnapshot>, Diagnostic> {
+/// A run that the view no longer holds, with its paths in the workspace as that is now.
+pub(super) fn stored(
+    store: &dyn Store,
+    run: RunId,
+    workspace: &Path,
+) -> Result<Option<RunSnapshot>, Diagnostic> {
     let Some(spec) = store.spec(run)? else {
         return Ok(None);
     };
+    let spec = relocated(spec, workspace);
     let mut entries = store.journal(run)?;
     let mut folded = Run::fold(&entries).map_err(|error| {
         Diagnostic::new(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::core::{Core, Orphans};
 use super::effects::notes::Noted;
 use super::live::Live;
+use super::relocation::relocated;
 use crate::machine::{Run, State};
 use crate::model::evidence::CommitsMade;
 use crate::model::outcome::{Outcome, Phase};
@@ -69,6 +70,12 @@ impl Recovery<'_> {
         let spec = spec.ok_or_else(|| "its specification is missing".to_owned())?;
         let entries = self.store.journal(run).map_err(|error| said(&error))?;
         let folded = Run::fold(&entries).map_err(|error| said(&error))?;
+        // What is left to do for a run that has ended is to be done where the workspace is now.
+        let spec = if folded.is_finished() {
+            relocated(spec, self.workspace)
+        } else {
+            spec
+        };
         Ok(Live::new(Arc::new(spec), folded, entries))
     }
 

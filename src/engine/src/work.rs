@@ -1,5 +1,6 @@
 //! One action as it is handed to an executor thread, and the port that performs it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::machine::{Action, Entry, Event, Run};
@@ -110,8 +111,8 @@ pub(super) trait Effects: Send + Sync {
     fn test_notify(&self, _test: &NotifyTest) -> Result<Vec<Probe>, Diagnostic> {
         Ok(Vec::new())
     }
-    /// Makes thread and metrics files durable as they are now.
-    fn sync_files(&self);
+    /// Makes thread and metrics files durable as they are now. Returns the ended runs whose files find no space yet.
+    fn sync_files(&self) -> BTreeSet<RunId>;
     /// Forgets what `retention` does not keep, as much as one request may take; or only tells what that is.
     fn forget(&self, _request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
         Ok(Forgot::default())

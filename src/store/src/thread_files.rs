@@ -279,6 +279,13 @@ pub fn thread_bytes(dir: &Directory, thread: &ThreadId) -> u64 {
     bytes.sum()
 }
 
+/// Whether a thread has a log and no summary.
+pub fn lacks_summary(dir: &Directory, thread: &ThreadId) -> bool {
+    let look = |name: String| rustix::fs::statat(&dir.handle, &name, AtFlags::SYMLINK_NOFOLLOW);
+    look(document_name(thread)).is_err_and(|errno| errno == Errno::NOENT)
+        && look(log_name(thread)).is_ok()
+}
+
 /// Removes a thread's files, as far as they are there; a link in place of one goes, and what it leads to stays.
 pub fn remove_thread(dir: &Directory, thread: &ThreadId) -> Result<(), FileError> {
     let log = log_name(thread);

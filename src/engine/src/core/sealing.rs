@@ -1,5 +1,7 @@
 //! Closed runs: they leave memory once the files of their threads are synced, off the loop and many at once.
 
+use std::collections::BTreeSet;
+
 use super::{Core, Turn};
 use crate::machine::{Entry, Event};
 use crate::model::RunId;
@@ -42,12 +44,20 @@ impl Core {
         }
     }
 
-    /// Everything closed before the sync began leaves memory with the next commit.
-    pub(super) fn on_sealed(&mut self, turn: &mut Turn) {
+    /// Everything closed before the sync began leaves memory with the next commit. A run whose files find no space
+    /// stays, and is left to the next engine if this one ends: in the store it is not closed.
+    pub(super) fn on_sealed(&mut self, turn: &mut Turn, unwritten: &BTreeSet<RunId>) {
         let sealing = &mut self.sealing;
         sealing.synced_ms = self.clock.monotonic_ms();
         let covered = sealing.under_way.take().unwrap_or_default();
-        for (run, entry) in sealing.closing.drain(..covered) {
+        let closed: Vec<(RunId, Entry)> = sealing.closing.drain(..covered).collect();
+        for (run, entry) in closed {
+            if unwritten.contains(&run) {
+                if self.draining.is_none() {
+                    self.sealing.closing.push((run, entry));
+                }
+                continue;
+            }
             turn.lazy.push(Write::Entries {
                 run,
                 entries: vec![entry],

@@ -380,7 +380,9 @@ fn an_effect_that_panics_fails_its_run_alone() {
         fn tell(&self, _telling: &Telling) -> NoticeResult {
             std::panic::resume_unwind(Box::new("boom"));
         }
-        fn sync_files(&self) {}
+        fn sync_files(&self) -> std::collections::BTreeSet<RunId> {
+            std::collections::BTreeSet::new()
+        }
         fn flush_log(&self, _run: RunId) {}
     }
     let (store, world) = (MemoryStore::new(), Arc::default());

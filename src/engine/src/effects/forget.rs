@@ -67,6 +67,7 @@ impl Performer {
                         self.forget_what_runs_left(now, &found.forgot.schedules);
                     }
                     self.parts.expiry.swept(found.clock);
+                    self.complete_threads();
                 }
                 Err(error) => tracing::warn!(%error, "what is over is not forgotten"),
             }

@@ -1,6 +1,6 @@
 //! What actions do in the world: processes, files, git. One file per step of a run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -47,6 +47,7 @@ mod staged;
 mod sweep;
 mod tree;
 mod turn;
+mod unwritten;
 mod validate;
 mod verify;
 mod wake;
@@ -103,6 +104,8 @@ pub(super) struct Performer {
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
     overdue: Mutex<forget::Overdue>,
+    /// Ended runs whose threads found no space.
+    unwritten: Mutex<BTreeMap<RunId, Work>>,
     /// The client of language models, once one was needed.
     #[cfg(feature = "llm")]
     client: Mutex<Option<Arc<workerctl_agent::Client>>>,
@@ -126,6 +129,7 @@ impl Performer {
             turns: Mutex::default(),
             swept: Mutex::default(),
             overdue: Mutex::default(),
+            unwritten: Mutex::default(),
             #[cfg(feature = "llm")]
             client: Mutex::default(),
             #[cfg(feature = "llm")]
@@ -187,12 +191,14 @@ impl Effects for Performer {
         Performer::test_notify(self, test)
     }
 
-    fn sync_files(&self) {
+    fn sync_files(&self) -> BTreeSet<RunId> {
+        let waiting = self.write_waiting();
         self.logs.sync();
         self.walls.let_go();
         self.bound_landings();
         self.sweep();
         self.forget_piece();
+        waiting
     }
 
     fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {

@@ -10,7 +10,6 @@ use crate::model::spec::Gate;
 use crate::store::thread_files::{FileError, write_document};
 use crate::thread::document::{GitFacts, document, document_text};
 use crate::thread::line::LogEnd;
-use crate::thread::metrics::metrics_line;
 
 impl Performer {
     /// The log is whole on return. Its summary is written now only where something follows that may
@@ -55,7 +54,7 @@ impl Performer {
     }
 
     /// `end`: where the log ends, when nothing more will be written to it.
-    fn write_thread(&self, work: &Work, end: Option<&LogEnd>) -> Result<(), FileError> {
+    pub(super) fn write_thread(&self, work: &Work, end: Option<&LogEnd>) -> Result<(), FileError> {
         let log = self.logs.of(work);
         let entries = entries(work);
         let document = document(&work.spec, &entries, &git_facts(work), end, log.masker());
@@ -65,17 +64,7 @@ impl Performer {
 
     pub(super) fn close(&self, work: &Work) -> Event {
         let run = work.spec.run;
-        let end = self.logs.of(work).end();
-        if let Err(error) = self.write_thread(work, end.as_ref()) {
-            tracing::warn!(%run, %error, "the thread's summary could not be written again");
-        }
-        let measured = self
-            .logs
-            .measured(&metrics_line(&work.spec, &entries(work)));
-        if let Err(error) = measured {
-            tracing::warn!(%run, %error, "the metrics of the run could not be written");
-        }
-        self.logs.close(run);
+        self.end_thread(work);
         self.walls.forget(run);
         self.give_back_tree(run);
         secrets::forget(&self.parts.state_dir, run);
@@ -90,7 +79,7 @@ impl Performer {
     }
 }
 
-fn entries(work: &Work) -> Vec<Entry> {
+pub(super) fn entries(work: &Work) -> Vec<Entry> {
     let entries = work.entries.iter();
     entries.map(|entry| entry.as_ref().clone()).collect()
 }

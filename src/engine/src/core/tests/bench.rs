@@ -145,7 +145,9 @@ impl Effects for FakeEffects {
         }
     }
 
-    fn sync_files(&self) {}
+    fn sync_files(&self) -> std::collections::BTreeSet<RunId> {
+        std::collections::BTreeSet::new()
+    }
 
     fn flush_log(&self, _run: RunId) {}
 }
