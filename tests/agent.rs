@@ -37,6 +37,8 @@ mod client;
 mod contract;
 #[path = "agent/conversations.rs"]
 mod conversations;
+#[path = "agent/costs.rs"]
+mod costs;
 #[path = "agent/crashes.rs"]
 mod crashes;
 #[path = "agent/failures.rs"]

@@ -9,6 +9,8 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "agent_programs/costs.rs"]
+mod costs;
 #[path = "agent_programs/settings.rs"]
 mod settings;
 

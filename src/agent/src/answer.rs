@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
-use crate::turn::{Call, Delta, Usage};
+use crate::turn::{Call, Delta, RequestUsage, Usage, estimated_tokens};
 
 /// Calls of one answer. Each piece of one is found by search.
 const CALLS_MAX: usize = 1_000;
@@ -44,6 +44,8 @@ pub(crate) struct OpenCall {
     pub(crate) id: String,
     pub(crate) name: String,
     arguments: Arguments,
+    /// Bytes of arguments that came.
+    streamed_bytes: usize,
     /// Whether its dialect said that it is whole, where the dialect does that.
     closed: bool,
 }
@@ -63,7 +65,14 @@ impl OpenCall {
 pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) calls: Vec<OpenCall>,
-    pub(crate) usage: Option<Usage>,
+    /// Tokens that the server has reported so far.
+    usage: Option<Usage>,
+    /// Whether they are those of the whole answer, and not only of what came before the report.
+    is_measured: bool,
+    /// Whether anything of an answer came: a request whose answer began is paid for.
+    pub(crate) has_begun: bool,
+    /// Bytes of text, reasoning, names and arguments that came.
+    streamed_bytes: usize,
     pub(crate) stop: Option<String>,
     /// The model refused in words, whatever the stop reason says.
     pub(crate) refused: bool,
@@ -81,6 +90,9 @@ impl Answer {
             text: String::new(),
             calls: Vec::new(),
             usage: None,
+            is_measured: false,
+            has_begun: false,
+            streamed_bytes: 0,
             stop: None,
             refused: false,
             parts: Vec::new(),
@@ -99,10 +111,49 @@ impl Answer {
         Ok(())
     }
 
+    /// Takes tokens that the server reports; later ones replace earlier ones. `is_final`: those of the whole answer.
+    pub(crate) fn report(&mut self, usage: Option<Usage>, is_final: bool) {
+        if usage.is_some() {
+            self.usage = usage;
+            self.is_measured = is_final;
+        }
+    }
+
+    /// Tokens that the server has reported so far.
+    pub(crate) const fn reported(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Counts bytes of the answer that came and are not kept.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.streamed_bytes = self.streamed_bytes.saturating_add(bytes);
+    }
+
+    /// Tokens of the request, which is expected to have `input`, and of what came of its answer. What the server has not
+    /// reported is estimated.
+    pub(crate) fn metered(&self, input: u64) -> RequestUsage {
+        let mut tokens = self.usage.unwrap_or_default();
+        let mut is_estimated = !self.is_measured;
+        if tokens.request() == 0 {
+            tokens.input = input;
+            is_estimated = true;
+        }
+        let streamed = estimated_tokens(self.streamed_bytes);
+        if !self.is_measured || (tokens.output == 0 && streamed > 0) {
+            tokens.output = tokens.output.max(streamed);
+            is_estimated = true;
+        }
+        RequestUsage {
+            tokens,
+            is_estimated,
+        }
+    }
+
     pub(crate) fn add_text(&mut self, text: &str) -> Result<(), BrokenAnswer> {
         if text.is_empty() {
             return Ok(());
         }
+        self.count(text.len());
         self.keep(text.len())?;
         self.text.push_str(text);
         self.deltas.push(Delta::Text(text.to_owned()));
@@ -111,6 +162,7 @@ impl Answer {
 
     pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), BrokenAnswer> {
         if !text.is_empty() {
+            self.count(text.len());
             self.keep(text.len())?;
             self.deltas.push(Delta::Reasoning(text.to_owned()));
         }
@@ -127,6 +179,7 @@ impl Answer {
                 "there are too many tool calls in it",
             ));
         }
+        self.count(name.len());
         self.keep(id.len() + name.len() + size_of::<OpenCall>())?;
         self.deltas.push(Delta::Call {
             name: name.to_owned(),
@@ -136,6 +189,7 @@ impl Answer {
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: Arguments::Text(String::new()),
+            streamed_bytes: 0,
             closed: false,
         });
         Ok(())
@@ -157,6 +211,7 @@ impl Answer {
     }
 
     pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), BrokenAnswer> {
+        self.count_arguments(key, piece.len());
         self.keep(piece.len())?;
         match &mut self.call_mut(key)?.arguments {
             Arguments::Text(text) => text.push_str(piece),
@@ -165,13 +220,24 @@ impl Answer {
         Ok(())
     }
 
-    /// Sets arguments that came whole, within a frame of `bytes`. A string is JSON once more.
-    pub(crate) fn set_arguments(
-        &mut self,
-        key: u64,
-        value: Value,
-        bytes: usize,
-    ) -> Result<(), BrokenAnswer> {
+    /// Counts a piece of a call's arguments that is not kept, because the whole of them follows.
+    pub(crate) fn count_arguments(&mut self, key: u64, bytes: usize) {
+        self.count(bytes);
+        if let Ok(call) = self.call_mut(key) {
+            call.streamed_bytes = call.streamed_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Sets arguments that came whole. A string is JSON once more.
+    ///
+    /// They count by their own size: a frame may hold many calls.
+    pub(crate) fn set_arguments(&mut self, key: u64, value: Value) -> Result<(), BrokenAnswer> {
+        let bytes = match &value {
+            Value::String(text) => text.len(),
+            other => json_bytes(other),
+        };
+        let before = self.call_mut(key)?.streamed_bytes;
+        self.count_arguments(key, bytes.saturating_sub(before));
         self.keep(bytes)?;
         self.call_mut(key)?.arguments = match value {
             Value::String(text) => Arguments::Text(text),
@@ -235,6 +301,25 @@ impl Answer {
         }
         Ok((stop.clone(), calls))
     }
+}
+
+/// Bytes of the value in JSON.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    struct Counted(usize);
+    impl std::io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    // A value that cannot be written has no bytes; there is none.
+    _ = serde_json::to_writer(&mut counted, value);
+    counted.0
 }
 
 /// Whether values stand within values more than `levels` deep.

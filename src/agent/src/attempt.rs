@@ -16,7 +16,7 @@ use crate::model::Deadlines;
 use crate::pace::retry_after;
 use crate::status::{self, error_in, is_out_of_quota, message_in, status_of};
 use crate::stop::Stop;
-use crate::turn::{Delta, Usage};
+use crate::turn::{Delta, RequestUsage};
 use crate::wire::Wire;
 
 /// Bytes of a failure's body that are read.
@@ -42,7 +42,8 @@ pub(crate) struct FailedTry {
     pub(crate) again: bool,
     /// The wait from the server's `retry-after`.
     pub(crate) retry_after: Option<Duration>,
-    pub(crate) usage: Option<Usage>,
+    /// What the request cost all the same.
+    pub(crate) usage: RequestUsage,
 }
 
 impl FailedTry {
@@ -51,7 +52,7 @@ impl FailedTry {
             failure,
             again,
             retry_after: None,
-            usage: None,
+            usage: RequestUsage::default(),
         }
     }
 
@@ -68,6 +69,8 @@ pub(crate) struct Attempt {
     /// What is left of the turn.
     pub(crate) left: Duration,
     pub(crate) answer_bytes_max: usize,
+    /// Tokens that the request is expected to have.
+    pub(crate) input_tokens: u64,
     pub(crate) now: SystemTime,
     pub(crate) stop: Stop,
     pub(crate) progress: Sender<Progress>,
@@ -86,7 +89,10 @@ impl Attempt {
         let end = match ended {
             Ok(()) => Ok(answer),
             Err(mut failed) => {
-                failed.usage = answer.usage;
+                // A server that refuses a request does not charge for it.
+                if answer.has_begun || !failed.failure.is_refusal() {
+                    failed.usage = answer.metered(self.input_tokens);
+                }
                 Err(failed)
             }
         };
@@ -163,7 +169,7 @@ impl Attempt {
             failure,
             again,
             retry_after,
-            usage: None,
+            usage: RequestUsage::default(),
         }
     }
 
@@ -201,6 +207,7 @@ impl Attempt {
                 let done = decoder
                     .frame(&data, answer)
                     .map_err(|broken| self.broken(broken))?;
+                answer.has_begun = true;
                 self.report(answer)?;
                 if done {
                     drain(response);

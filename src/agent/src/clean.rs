@@ -50,6 +50,7 @@ impl<'a> Mask<'a> {
             | Failure::Silence(_)
             | Failure::TurnTimeout(_)
             | Failure::Stopped
+            | Failure::Halted(_)
             | Failure::Incomplete(_)
             | Failure::TooLarge { .. }
             | Failure::Auth { .. }

@@ -15,12 +15,12 @@ use crate::answer::{Answer, NESTING_MAX, nests_beyond};
 use crate::attempt::{Attempt, FailedTry, Progress};
 use crate::clean::Mask;
 use crate::dialect::wire;
-use crate::error::{Failure, TurnError};
+use crate::error::{Failure, Halt, TurnError};
 use crate::model::{Deadlines, Model};
 use crate::pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX, own_wait};
 use crate::request::Request;
 use crate::stop::Stop;
-use crate::turn::{Continuation, Delta, Turn, Usage};
+use crate::turn::{Continuation, Delta, RequestUsage, Turn};
 use crate::wire::Wire;
 
 /// Connections that are kept for later turns, for each server.
@@ -47,6 +47,43 @@ impl Default for ClientSettings {
             proxy_from_environment: true,
         }
     }
+}
+
+/// What a turn needs from its caller; all of it is called in the caller's thread.
+pub trait TurnHost {
+    /// Called before each request of the turn, retries included, with the tokens that it is expected to have.
+    ///
+    /// # Errors
+    /// The request must not be sent; the turn ends with [`Failure::Halted`].
+    fn before_request(&mut self, input_tokens: u64) -> Result<(), Halt>;
+    /// Called with progress of the answer.
+    fn delta(&mut self, delta: Delta);
+    /// Called after each request whose answer does not count, before another one is sent.
+    fn request_failed(&mut self, request: &FailedRequest);
+}
+
+/// A request whose answer does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedRequest {
+    /// The code of the failure.
+    pub code: &'static str,
+    /// What it cost all the same; nothing if the server did not accept it.
+    pub usage: RequestUsage,
+}
+
+/// Allows everything, and hands on what the model says.
+struct OnDelta<'a>(&'a mut dyn FnMut(Delta));
+
+impl TurnHost for OnDelta<'_> {
+    fn before_request(&mut self, _input_tokens: u64) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta) {
+        (self.0)(delta);
+    }
+
+    fn request_failed(&mut self, _request: &FailedRequest) {}
 }
 
 /// A client for language models. One per process is enough: its turns share one I/O thread and its connection
@@ -112,20 +149,35 @@ impl Client {
         on_delta: &mut dyn FnMut(Delta),
         stop: &Stop,
     ) -> Result<Turn, TurnError> {
+        let input_tokens = request.estimated_tokens(0);
+        self.metered_turn(model, (request, input_tokens), &mut OnDelta(on_delta), stop)
+    }
+
+    /// Does the same for a caller that counts what each request costs. `input_tokens` is what the request is expected to
+    /// have: it is counted where the server does not report it.
+    ///
+    /// # Errors
+    /// One [`Failure`] for each way in which a turn does not count.
+    pub fn metered_turn(
+        &self,
+        model: &Model,
+        (request, input_tokens): (&Request, u64),
+        host: &mut dyn TurnHost,
+        stop: &Stop,
+    ) -> Result<Turn, TurnError> {
         let mut running = RunningTurn {
             client: self,
             model,
             request,
+            input_tokens,
             stop,
             started: Instant::now(),
             tries: 0,
-            lost: None,
         };
-        running.run(on_delta).map_err(|failure| TurnError {
+        running.run(host).map_err(|failure| TurnError {
             model: model.alias.clone(),
             failure: Box::new(Mask::new(request, model.key.as_ref()).clean(failure)),
             tries: running.tries,
-            usage: running.lost,
         })
     }
 
@@ -212,15 +264,14 @@ struct RunningTurn<'a> {
     client: &'a Client,
     model: &'a Model,
     request: &'a Request,
+    input_tokens: u64,
     stop: &'a Stop,
     started: Instant,
     tries: u32,
-    /// Tokens reported for failed tries.
-    lost: Option<Usage>,
 }
 
 impl RunningTurn<'_> {
-    fn run(&mut self, on_delta: &mut dyn FnMut(Delta)) -> Result<Turn, Failure> {
+    fn run(&mut self, host: &mut dyn TurnHost) -> Result<Turn, Failure> {
         let wire = Arc::new(wire(self.model, self.request)?);
         let is_secure = wire.url.scheme() == "https";
         let pool = self.client.pool(self.deadlines().connect, is_secure)?;
@@ -228,15 +279,18 @@ impl RunningTurn<'_> {
             if self.stop.is_stopped() {
                 return Err(Failure::Stopped);
             }
+            host.before_request(self.input_tokens)
+                .map_err(Failure::Halted)?;
             self.tries += 1;
-            let failed = match self.attempt(&pool, &wire, on_delta) {
+            let failed = match self.attempt(&pool, &wire, host) {
                 Ok(turn) => return Ok(turn),
                 Err(failed) => failed,
             };
-            if let Some(usage) = failed.usage {
-                *self.lost.get_or_insert_default() += usage;
-            }
-            self.wait(failed, on_delta)?;
+            host.request_failed(&FailedRequest {
+                code: failed.failure.code(),
+                usage: failed.usage,
+            });
+            self.wait(failed, host)?;
         }
     }
 
@@ -249,7 +303,7 @@ impl RunningTurn<'_> {
     }
 
     /// Waits for the next try, or returns the failure that ends the turn.
-    fn wait(&self, failed: FailedTry, on_delta: &mut dyn FnMut(Delta)) -> Result<(), Failure> {
+    fn wait(&self, failed: FailedTry, host: &mut dyn TurnHost) -> Result<(), Failure> {
         let pace = &self.client.pace;
         let mut failure = failed.failure;
         if let (Failure::RateLimited { until, .. }, Some(after)) =
@@ -267,7 +321,7 @@ impl RunningTurn<'_> {
         if wait > WAIT_MAX || wait >= self.left() {
             return Err(failure);
         }
-        on_delta(Delta::Again {
+        host.delta(Delta::Again {
             code: failure.code(),
             wait,
         });
@@ -282,7 +336,7 @@ impl RunningTurn<'_> {
         &self,
         pool: &reqwest::Client,
         wire: &Arc<Wire>,
-        on_delta: &mut dyn FnMut(Delta),
+        host: &mut dyn TurnHost,
     ) -> Result<Turn, FailedTry> {
         let (progress, receiver) = mpsc::channel();
         let attempt = Attempt {
@@ -291,36 +345,47 @@ impl RunningTurn<'_> {
             deadlines: self.deadlines(),
             left: self.left(),
             answer_bytes_max: self.client.settings.answer_bytes_max,
+            input_tokens: self.input_tokens,
             now: self.client.pace.now(),
             stop: self.stop.clone(),
             progress,
         };
         let _task = Abort(self.client.handle.spawn(attempt.run()));
+        let mut stopped = false;
         for event in receiver {
             match event {
-                Progress::Delta(delta) => on_delta(delta),
+                // What came before the stop still has to be counted.
+                Progress::Delta(_) if stopped => {}
+                Progress::Delta(delta) => host.delta(delta),
+                Progress::End(end) if stopped => {
+                    let metered = |answer: Answer| answer.metered(self.input_tokens);
+                    return Err(FailedTry {
+                        usage: end.map_or_else(|failed| failed.usage, metered),
+                        ..FailedTry::new(Failure::Stopped, false)
+                    });
+                }
                 Progress::End(end) => return end.and_then(|answer| self.conclude(answer)),
             }
             // The callback may lag far behind the stream, and may itself have called `stop`.
-            if self.stop.is_stopped() {
-                return Err(FailedTry::new(Failure::Stopped, false));
-            }
+            stopped = stopped || self.stop.is_stopped();
         }
-        Err(FailedTry::new(
-            Failure::Incomplete("its reader ended"),
-            true,
-        ))
+        Err(FailedTry {
+            usage: Answer::new(0).metered(self.input_tokens),
+            ..FailedTry::new(Failure::Incomplete("its reader ended"), true)
+        })
     }
 
     fn conclude(&self, answer: Answer) -> Result<Turn, FailedTry> {
         // The number of messages makes ids differ within a conversation.
         let id_prefix = format!("{SYNTHETIC_ID}{}-", self.request.messages.len());
+        let usage = answer.metered(self.input_tokens);
+        let failed = |failure, again| FailedTry {
+            usage,
+            ..FailedTry::new(failure, again)
+        };
         let (stop, calls) = answer.conclude(&id_prefix).map_err(|failure| {
             let again = matches!(failure, Failure::Incomplete(_));
-            FailedTry {
-                usage: answer.usage,
-                ..FailedTry::new(failure, again)
-            }
+            failed(failure, again)
         })?;
         if answer
             .parts
@@ -328,10 +393,7 @@ impl RunningTurn<'_> {
             .any(|part| nests_beyond(part, NESTING_MAX))
         {
             let failure = Failure::Incomplete("it nests deeper than is kept");
-            return Err(FailedTry {
-                usage: answer.usage,
-                ..FailedTry::new(failure, true)
-            });
+            return Err(failed(failure, true));
         }
         let continuation = (!answer.parts.is_empty()).then(|| Continuation {
             dialect: self.model.dialect,
@@ -341,8 +403,8 @@ impl RunningTurn<'_> {
         Ok(Turn {
             text: answer.text,
             calls,
-            usage: answer.usage,
-            lost: self.lost,
+            usage: Some(usage.tokens),
+            estimated: usage.is_estimated,
             stop,
             continuation,
             tries: self.tries,

@@ -2,22 +2,18 @@
 
 use std::time::Duration;
 
-use crate::client::Client;
-use crate::error::{Failure, TurnError};
+use crate::client::{Client, TurnHost};
+use crate::error::{Failure, Halt, TurnError};
 use crate::model::Model;
 use crate::request::{CacheMark, Message, Request, RequestDigest, ToolResult, ToolSpec};
 use crate::stop::Stop;
-use crate::turn::{Call, Delta, Turn};
+use crate::turn::{Call, Turn};
 
 /// How often in a row a call may fail in the same way before it ends the conversation.
 pub const ALIKE_MAX: u32 = 3;
 
 /// Calls of one turn that are carried out.
 pub const CALLS_MAX: usize = 64;
-
-/// Bytes of text that are counted as one token where no server has counted them. Texts have three to four, so
-/// that more is reserved than is used.
-const BYTES_PER_TOKEN: u64 = 3;
 
 /// What a conversation is about.
 #[derive(Debug, Clone)]
@@ -41,34 +37,18 @@ pub struct Past {
     pub results: Option<Vec<ToolResult>>,
 }
 
-/// Why a host ends a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Halt {
-    /// Stable code.
-    pub code: String,
-    /// For people.
-    pub message: String,
-    /// Whether another attempt may fare better.
-    pub again: bool,
-}
-
 /// What a conversation needs from its caller.
-pub trait Host {
-    /// Asked before each turn, with the tokens that its request is expected to have at most; answers how long the
-    /// turn may take.
+pub trait Host: TurnHost {
+    /// Asked before each turn; answers how long it may take.
     ///
     /// # Errors
-    /// There is no budget or no time left.
-    fn may_ask(&mut self, tokens: u64) -> Result<Duration, Halt>;
-    /// Progress of the turn.
-    fn delta(&mut self, delta: Delta);
+    /// There is no time left.
+    fn time_left(&mut self) -> Result<Duration, Halt>;
     /// Keeps a turn; its calls are carried out only after that.
     ///
     /// # Errors
     /// It could not be kept.
     fn taken(&mut self, number: u32, request: &str, turn: &Turn) -> Result<(), Halt>;
-    /// Told of a turn that failed.
-    fn failed(&mut self, error: &TurnError);
     /// Told of a call that is not carried out, and why.
     fn refused(&mut self, call: &Call, why: &str);
     /// Carries out one call. What the model did wrong is a result that says so.
@@ -154,7 +134,7 @@ struct Talk {
     request: Request,
     digest: RequestDigest,
     turns: u32,
-    /// Tokens that the server counted of the conversation up to its last answer, and how many messages these are.
+    /// Tokens that were counted of the conversation up to its last answer, and how many messages these are.
     counted: (u64, usize),
     /// The last call, if it failed, with its result, and how often in a row.
     repeated: Option<Repeated>,
@@ -212,7 +192,7 @@ impl Talk {
         stop: &Stop,
     ) -> Result<Turn, End> {
         self.request.cache = self.marks();
-        let limit = host.may_ask(self.tokens()).map_err(End::Halted)?;
+        let limit = host.time_left().map_err(End::Halted)?;
         let mut model = model.clone();
         model.deadlines.turn = model.deadlines.turn.min(limit);
         let digest = self.digest.of(&self.request).map_err(|error| {
@@ -222,13 +202,11 @@ impl Talk {
                 again: false,
             })
         })?;
-        let turn = client.turn(&model, &self.request, &mut |delta| host.delta(delta), stop);
-        let turn = turn.map_err(|error| {
-            host.failed(&error);
-            match *error.failure {
-                Failure::Stopped => End::Stopped,
-                _ => End::Failed(error),
-            }
+        let turn = client.metered_turn(&model, (&self.request, self.tokens()), host, stop);
+        let turn = turn.map_err(|error| match *error.failure {
+            Failure::Stopped => End::Stopped,
+            Failure::Halted(halt) => End::Halted(halt),
+            _ => End::Failed(error),
         })?;
         self.take(&turn);
         host.taken(self.turns, &digest, &turn)
@@ -243,14 +221,7 @@ impl Talk {
         }
         self.request.messages.push(turn.message());
         if let Some(usage) = turn.usage {
-            let parts = [
-                usage.input,
-                usage.cache_read,
-                usage.cache_write,
-                usage.output,
-            ];
-            let sum = parts.into_iter().fold(0, u64::saturating_add);
-            self.counted = (sum, self.request.messages.len());
+            self.counted = (usage.sum(), self.request.messages.len());
         }
     }
 
@@ -281,16 +252,7 @@ impl Talk {
     /// enough for what is new.
     fn tokens(&self) -> u64 {
         let (counted, messages) = self.counted;
-        let bytes_of = |value: Result<String, _>| value.map_or(0, |text| text.len());
-        let new = self.request.messages.iter().skip(messages);
-        let mut bytes: usize = new
-            .map(|message| bytes_of(serde_json::to_string(message)))
-            .sum();
-        if messages == 0 {
-            bytes += self.request.system.len();
-            bytes += bytes_of(serde_json::to_string(&self.request.tools));
-        }
-        counted.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN)
+        counted.saturating_add(self.request.estimated_tokens(messages))
     }
 
     fn carry_out(
@@ -402,27 +364,34 @@ mod tests {
 
     use super::*;
 
-    use crate::client::ClientSettings;
+    use crate::client::{ClientSettings, FailedRequest};
     use crate::model::{Deadlines, Dialect, ModelLimits};
+    use crate::turn::Delta;
 
     /// Allows nothing: a conversation that is over needs nothing.
     struct NoHost;
 
+    impl TurnHost for NoHost {
+        fn before_request(&mut self, _: u64) -> Result<(), Halt> {
+            unreachable!()
+        }
+        fn delta(&mut self, _: Delta) {}
+        fn request_failed(&mut self, _: &FailedRequest) {}
+    }
+
     impl Host for NoHost {
         fn refused(&mut self, _call: &Call, _why: &str) {}
 
-        fn may_ask(&mut self, _: u64) -> Result<Duration, Halt> {
+        fn time_left(&mut self) -> Result<Duration, Halt> {
             Err(Halt {
                 code: "asked".to_owned(),
                 message: String::new(),
                 again: false,
             })
         }
-        fn delta(&mut self, _: Delta) {}
         fn taken(&mut self, _: u32, _: &str, _: &Turn) -> Result<(), Halt> {
             unreachable!()
         }
-        fn failed(&mut self, _: &TurnError) {}
         fn call(&mut self, _: &Call) -> Result<ToolResult, Halt> {
             unreachable!()
         }
@@ -441,7 +410,7 @@ mod tests {
             text: text.to_owned(),
             calls: has_results.then_some(call).into_iter().collect(),
             usage: None,
-            lost: None,
+            estimated: false,
             stop: String::new(),
             continuation: None,
             tries: 1,
@@ -459,7 +428,7 @@ mod tests {
             turns: 2,
             text: "done".to_owned(),
         };
-        let asked = NoHost.may_ask(0).map_err(End::Halted).unwrap_err();
+        let asked = NoHost.time_left().map_err(End::Halted).unwrap_err();
         let looked = || past("looking", true);
         for (name, past, ends) in [
             (

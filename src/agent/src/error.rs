@@ -2,8 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::turn::Usage;
-
 /// A turn that does not count.
 ///
 /// Neither `Display` nor `Debug` holds a key's value or a text of the request: what a server says is shown
@@ -17,8 +15,6 @@ pub struct TurnError {
     pub failure: Box<Failure>,
     /// Requests sent; 0 if it failed before.
     pub tries: u32,
-    /// Tokens that servers reported for all tries: they are paid for although nothing came of them.
-    pub usage: Option<Usage>,
 }
 
 impl TurnError {
@@ -31,6 +27,17 @@ impl TurnError {
     pub fn hint(&self) -> Option<String> {
         self.failure.hint()
     }
+}
+
+/// Why a caller ends a turn or a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halt {
+    /// Stable code.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Whether another attempt may fare better.
+    pub again: bool,
 }
 
 /// What went wrong.
@@ -60,6 +67,9 @@ pub enum Failure {
     /// The caller stopped it.
     #[error("stopped")]
     Stopped,
+    /// The caller did not allow another request.
+    #[error("{}", .0.message)]
+    Halted(Halt),
     /// The answer broke off, or was no whole one.
     #[error("the answer is incomplete: {0}")]
     Incomplete(&'static str),
@@ -155,6 +165,7 @@ impl Failure {
             Self::Silence(_) => "silence",
             Self::TurnTimeout(_) => "turn_timeout",
             Self::Stopped => "stopped",
+            Self::Halted(_) => "halted",
             Self::Incomplete(_) => "incomplete",
             Self::Empty { .. } => "empty",
             Self::Length { .. } => "length",
@@ -185,6 +196,7 @@ impl Failure {
             }
             Self::Settings(_)
             | Self::Stopped
+            | Self::Halted(_)
             | Self::Incomplete(_)
             | Self::Empty { .. }
             | Self::Refusal { .. }
@@ -193,6 +205,33 @@ impl Failure {
             | Self::RateLimited { .. }
             | Self::Server { .. } => return None,
         })
+    }
+}
+
+impl Failure {
+    /// Whether no answer was begun: the request was not sent, or the server did not accept it.
+    pub(crate) const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Settings(_)
+            | Self::Connect { .. }
+            | Self::Halted(_)
+            | Self::Auth { .. }
+            | Self::ModelNotFound { .. }
+            | Self::RequestRefused { .. }
+            | Self::RateLimited { .. }
+            | Self::Server { .. }
+            | Self::Redirected { .. }
+            | Self::NotAModelServer { .. } => true,
+            Self::HeadersTimeout(_)
+            | Self::Silence(_)
+            | Self::TurnTimeout(_)
+            | Self::Stopped
+            | Self::Incomplete(_)
+            | Self::Empty { .. }
+            | Self::Length { .. }
+            | Self::Refusal { .. }
+            | Self::TooLarge { .. } => false,
+        }
     }
 }
 

@@ -70,9 +70,9 @@ pub mod tools;
 mod turn;
 mod wire;
 
-pub use client::{Client, ClientSettings};
-pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Halt, Host, Past, converse};
-pub use error::{Failure, TurnError};
+pub use client::{Client, ClientSettings, FailedRequest, TurnHost};
+pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Host, Past, converse};
+pub use error::{Failure, Halt, TurnError};
 pub use model::{Deadlines, Dialect, Key, Model, ModelLimits};
 pub use pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX};
 pub use post::{POST_DEADLINE, Post, PostError, Posted};
@@ -80,7 +80,7 @@ pub use request::{
     CACHE_MARKS_MAX, CacheMark, Message, Request, RequestDigest, ToolResult, ToolSpec,
 };
 pub use stop::Stop;
-pub use turn::{Call, Continuation, Delta, Turn, Usage};
+pub use turn::{Call, Continuation, Delta, RequestUsage, Turn, Usage, estimated_tokens};
 
 /// Begins ids of calls that a server left out.
 pub(crate) const SYNTHETIC_ID: &str = "synthetic-";

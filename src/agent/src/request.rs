@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::turn::{Call, Continuation, Turn};
+use crate::turn::{Call, Continuation, Turn, estimated_tokens};
 
 /// Cache marks of one request at most, the limit of Anthropic.
 pub const CACHE_MARKS_MAX: usize = 4;
@@ -116,6 +116,20 @@ impl Request {
     /// If the request cannot be written as JSON.
     pub fn digest(&self) -> Result<String, serde_json::Error> {
         RequestDigest::default().of(self)
+    }
+
+    /// Estimates the tokens of the messages from this one on; from the first, with everything that stands before it.
+    pub fn estimated_tokens(&self, from: usize) -> u64 {
+        let bytes_of = |value: Result<String, _>| value.map_or(0, |text| text.len());
+        let messages = self.messages.iter().skip(from);
+        let mut bytes: usize = messages
+            .map(|message| bytes_of(serde_json::to_string(message)))
+            .sum();
+        if from == 0 {
+            bytes += self.system.len();
+            bytes += bytes_of(serde_json::to_string(&self.tools));
+        }
+        estimated_tokens(bytes)
     }
 
     /// Every text that a person or a tool wrote, for masking.

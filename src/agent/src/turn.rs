@@ -1,6 +1,5 @@
 //! What came of a turn. The serialized form is stable: turns are kept in a journal.
 
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,10 +14,11 @@ pub struct Turn {
     pub text: String,
     /// What it wants to have called, in its order; found by their presence, not by `stop`.
     pub calls: Vec<Call>,
-    /// Tokens of the try that counts, if the server said.
+    /// Tokens of the request whose answer this is; `None` in turns of programs and older versions that reported none.
     pub usage: Option<Usage>,
-    /// Tokens that servers reported for tries before it, which did not count.
-    pub lost: Option<Usage>,
+    /// Whether `usage` is an estimate, at least in part, because the server did not report all of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// Why the model stopped, in the server's own word.
     pub stop: String,
     /// What the server wants to get back unchanged with this message.
@@ -58,13 +58,37 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-        self.cache_read = self.cache_read.saturating_add(other.cache_read);
-        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+impl Usage {
+    /// Tokens of the request, those of a cache included.
+    pub const fn request(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
     }
+
+    /// All tokens.
+    pub const fn sum(&self) -> u64 {
+        self.request().saturating_add(self.output)
+    }
+}
+
+/// Tokens of one request and its answer, as far as that came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestUsage {
+    /// The tokens.
+    pub tokens: Usage,
+    /// Whether they are an estimate, at least in part.
+    pub is_estimated: bool,
+}
+
+/// Bytes of text that are estimated as one token. Texts have three to four, so that the estimate is rather too high.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Estimates the tokens of so many bytes of text.
+pub fn estimated_tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes)
+        .unwrap_or(u64::MAX)
+        .div_ceil(BYTES_PER_TOKEN)
 }
 
 /// What a server wants to get back unchanged with the model's message: signed or encrypted reasoning.

@@ -110,7 +110,10 @@ fn table(stats: &[StatsLine]) -> Table {
         ];
         if of_models {
             cells.push(one.tokens.sum().to_string());
-            cells.push(one.money.clone().unwrap_or_default());
+            // As of a measurement that is not exact.
+            let about = one.estimated_money.as_ref().map_or("", |_| "~");
+            let money = one.money.as_ref();
+            cells.push(money.map_or_else(String::new, |money| format!("{about}{money}")));
         }
         table.row(cells.into_iter().map(Line::from).collect());
     }

@@ -59,7 +59,7 @@ struct Day {
 }
 
 /// The runs of the present day, by the day in which they were accepted. What runs spent that
-/// others started is a part of these.
+/// others started is a part of these once they have ended.
 #[derive(Default)]
 pub(super) struct Spending {
     day: Mutex<Day>,
@@ -212,8 +212,8 @@ impl Day {
             .spent
             .as_ref()
             .and_then(|spent| spent.money.as_deref());
-        // What a run spent that another one started is a part of that one's.
-        let money = money.filter(|_| !of_parent);
+        // What a run spent that another one started is a part of that one's once it has ended.
+        let money = money.filter(|_| !of_parent || summary.outcome.is_none());
         let money = money.and_then(Money::parse).unwrap_or_default();
         let counted = self.runs.entry(summary.run).or_insert_with(|| Counted {
             skill: summary.skill.clone(),

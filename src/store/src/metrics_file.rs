@@ -226,6 +226,7 @@ mod tests {
             iterations: 0,
             tokens: crate::model::agent::Tokens::default(),
             money: None,
+            unmeasured: 0,
             changed_count: 0,
             commit: None,
             retry_of: Some(RunId::following(None, Timestamp::from_millis(5), 1)),

@@ -260,7 +260,7 @@ const Trends = part(({query:{days = '30', skill}}) => {
       ['#p95', line => spell(line.p95_ms)],
       ['#Waited, median', line => spell(line.waited_p50_ms)],
       ['#p95', line => spell(line.waited_p95_ms)],
-      ['#Money', line => line.money ?? '–'],
+      ['#Money', line => (line.money == null ? '–' : (line.estimated_money == null ? '' : '~') + line.money)],
       ['Trends', line => tags.a({href:`/trends?days=${days}&skill=${encode(line.name)}`, label:'show trends of ' + line.name}, 'show')],
     ], rows, line => line.name, NONE, skill))));
 });

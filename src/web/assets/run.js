@@ -126,7 +126,8 @@ const agent = (run, spent) => section('Model', [
     ['#Money', t => t.money ?? '–'],
   ], run.turns.slice(-200), t => `${t.attempt}.${t.turn}`)],
   spent && small(`${count(spent.turns, 'turn')}, ${number(Object.values(spent.tokens).reduce((a, b) => a + b, 0))} tokens`,
-      spent.money != null && `, money ${spent.money}`, spent.unmeasured > 0 && `; ${spent.unmeasured} estimated`));
+      spent.money != null && `, money ${spent.money}`, spent.unmeasured > 0 && `; of ${count(spent.unmeasured, 'request')} ${number(spent.estimated_tokens ?? 0)} tokens are estimated`,
+      spent.estimated_money != null && `, money ${spent.estimated_money}`));
 const moments = (title, rows, draw) => rows?.[0] && section(title, facts(rows.map(draw)));
 
 const draw = (run, reload) => {

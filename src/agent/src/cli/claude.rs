@@ -14,6 +14,10 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
             assistant(reading, event);
             Some(())
         }
+        "stream_event" => {
+            streamed(reading, event);
+            Some(())
+        }
         "user" => {
             user(reading, event);
             Some(())
@@ -32,7 +36,7 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
 
 fn system(reading: &mut Reading, event: &Value) -> Option<()> {
     match text(event, "subtype") {
-        "init" => {}
+        "init" | "status" => {}
         "permission_denied" => reading.refuse(text(event, "tool_name")),
         "api_retry" => {
             let status = number(event, "error_status");
@@ -48,6 +52,9 @@ fn system(reading: &mut Reading, event: &Value) -> Option<()> {
             let seconds = wait.as_secs_f64();
             let message = format!("its server {what}, it asks again in {seconds:.1} s");
             let until = std::time::SystemTime::now().checked_add(wait);
+            if !reading.turn.begun {
+                reading.lose_request();
+            }
             reading.in_trouble(Fault {
                 until: until.filter(|_| kind == FaultKind::RateLimited),
                 ..Fault::new(kind, message)
@@ -71,13 +78,12 @@ fn assistant(reading: &mut Reading, event: &Value) {
         text(message, "id").clone_into(&mut reading.turn.id);
     }
     reading.turn.begun = true;
-    if let Some(usage) = message.get("usage") {
-        reading.turn.usage = Some(Usage {
-            input: number(usage, "input_tokens"),
-            output: number(usage, "output_tokens"),
-            cache_read: number(usage, "cache_read_input_tokens"),
-            cache_write: number(usage, "cache_creation_input_tokens"),
-        });
+    // These are the tokens that were known when the answer began, unless it was not streamed.
+    if let Some(reported) = message.get("usage")
+        && !reading.turn.is_measured
+    {
+        reading.turn.usage = Some(usage(reported));
+        reading.turn.is_measured = message.get("stop_reason").is_some_and(Value::is_string);
     }
     for block in parts(message) {
         match text(block, "type") {
@@ -89,6 +95,72 @@ fn assistant(reading: &mut Reading, event: &Value) {
             _ => {}
         }
     }
+}
+
+/// A piece of the model's stream. Only the last ones have the tokens of the whole answer.
+fn streamed(reading: &mut Reading, event: &Value) {
+    if event
+        .get("parent_tool_use_id")
+        .is_some_and(Value::is_string)
+    {
+        return;
+    }
+    let piece = event.get("event").unwrap_or(&Value::Null);
+    match text(piece, "type") {
+        "message_start" => {
+            let message = piece.get("message").unwrap_or(&Value::Null);
+            reading.close_turn();
+            text(message, "id").clone_into(&mut reading.turn.id);
+            reading.turn.usage = message.get("usage").map(usage);
+        }
+        "content_block_delta" => {
+            let delta = piece.get("delta").unwrap_or(&Value::Null);
+            for key in ["text", "thinking", "partial_json"] {
+                reading.turn.streamed_bytes += text(delta, key).len();
+            }
+        }
+        "message_delta" => {
+            let Some(reported) = piece.get("usage") else {
+                return;
+            };
+            let before = reading.turn.usage.unwrap_or_default();
+            let now = usage(reported);
+            let newer = |now: u64, before: u64| if now == 0 { before } else { now };
+            reading.turn.usage = Some(Usage {
+                input: newer(now.input, before.input),
+                output: newer(now.output, before.output),
+                cache_read: newer(now.cache_read, before.cache_read),
+                cache_write: newer(now.cache_write, before.cache_write),
+            });
+            reading.turn.is_measured = now.output > 0;
+        }
+        _ => {}
+    }
+}
+
+fn usage(reported: &Value) -> Usage {
+    Usage {
+        input: number(reported, "input_tokens"),
+        output: number(reported, "output_tokens"),
+        cache_read: number(reported, "cache_read_input_tokens"),
+        cache_write: number(reported, "cache_creation_input_tokens"),
+    }
+}
+
+/// Tokens of all requests. `modelUsage` has those of sub-agents and side requests too, and is missing in some versions.
+fn total(event: &Value) -> Option<Usage> {
+    let models = event.get("modelUsage").and_then(Value::as_object);
+    let mut sum = Usage::default();
+    for of in models.into_iter().flat_map(|models| models.values()) {
+        sum.input = sum.input.saturating_add(number(of, "inputTokens"));
+        sum.output = sum.output.saturating_add(number(of, "outputTokens"));
+        let (read, write) = ("cacheReadInputTokens", "cacheCreationInputTokens");
+        sum.cache_read = sum.cache_read.saturating_add(number(of, read));
+        sum.cache_write = sum.cache_write.saturating_add(number(of, write));
+    }
+    let main = event.get("usage").map(usage).unwrap_or_default();
+    let most = if sum.sum() >= main.sum() { sum } else { main };
+    (most.sum() > 0).then_some(most)
 }
 
 fn user(reading: &mut Reading, event: &Value) {
@@ -116,6 +188,7 @@ fn parts(message: &Value) -> impl Iterator<Item = &Value> {
 fn result(reading: &mut Reading, event: &Value) {
     // Before the turn ends, so that it has its part of it.
     reading.cost = millionths(event.get("total_cost_usd").and_then(Value::as_f64));
+    reading.total = total(event);
     reading.close_turn();
     let denials = event.get("permission_denials").and_then(Value::as_array);
     for denial in denials.into_iter().flatten() {

@@ -15,7 +15,13 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
             let item = event.get("item")?;
             item_event(reading, text(event, "type"), item)?;
         }
-        "error" => reading.in_trouble(Fault::said(text(event, "message"))),
+        "error" => {
+            let words = text(event, "message");
+            if words.contains("stream disconnected") || words.contains("stream closed") {
+                reading.cut_request();
+            }
+            reading.in_trouble(Fault::said(words));
+        }
         "turn.failed" => {
             reading.close_turn();
             let words = event.pointer("/error/message").and_then(Value::as_str);
@@ -25,11 +31,16 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
         "turn.completed" => {
             let usage = event.get("usage").unwrap_or(&Value::Null);
             let cached = number(usage, "cached_input_tokens");
-            reading.turn.usage = Some(Usage {
-                input: number(usage, "input_tokens").saturating_sub(cached),
+            let written = number(usage, "cache_write_input_tokens");
+            // Tokens of a cache are part of the input, and those of reasoning part of the output. They are those of all
+            // requests, and stand with the last turn.
+            reading.total = Some(Usage {
+                input: number(usage, "input_tokens")
+                    .saturating_sub(cached)
+                    .saturating_sub(written),
                 output: number(usage, "output_tokens"),
                 cache_read: cached,
-                cache_write: number(usage, "cache_write_input_tokens"),
+                cache_write: written,
             });
             reading.close_turn();
             reading.completed = true;

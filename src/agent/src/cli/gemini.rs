@@ -49,7 +49,7 @@ fn result(reading: &mut Reading, event: &Value) {
         cache_write: 0,
     };
     // It reports all tokens at once; they stand with the last turn.
-    reading.turn.usage = (usage != Usage::default()).then_some(usage);
+    reading.total = (usage != Usage::default()).then_some(usage);
     reading.close_turn();
     reading.completed = true;
     if text(event, "status") == "success" {

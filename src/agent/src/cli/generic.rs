@@ -113,6 +113,7 @@ fn event_of(reading: &mut Reading, shape: &Shape, event: &Value) {
             output: output.unwrap_or_default(),
             ..Usage::default()
         });
+        reading.turn.is_measured = true;
     }
     reading.cost = millionths(at(&shape.cost).and_then(Value::as_f64)).or(reading.cost);
     reading.turn.begun = true;

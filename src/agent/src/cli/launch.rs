@@ -137,6 +137,8 @@ fn claude(launch: &Launch<'_>) -> Launched {
             "--output-format",
             "stream-json",
             "--verbose",
+            // Only with the pieces of its answers it tells what they cost before it has ended.
+            "--include-partial-messages",
             "--permission-mode",
             "dontAsk",
             "--no-session-persistence",

@@ -79,6 +79,24 @@ impl Known {
     }
 }
 
+impl Format {
+    /// Whether the program tells the tokens of all of its requests when it ends, and not all of them before.
+    pub const fn reports_total(&self) -> bool {
+        match self {
+            Format::Known(known) => !matches!(known, Known::Opencode),
+            Format::Described(_) => false,
+        }
+    }
+
+    /// Whether the program tells what its work cost.
+    pub const fn reports_cost(&self) -> bool {
+        match self {
+            Format::Known(known) => !matches!(known, Known::Codex | Known::Gemini),
+            Format::Described(shape) => shape.cost.is_some(),
+        }
+    }
+}
+
 /// Whose stream is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {

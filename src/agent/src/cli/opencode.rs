@@ -28,6 +28,7 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
                 cache_read: number(cache, "read"),
                 cache_write: number(cache, "write"),
             });
+            reading.turn.is_measured = true;
             if let Some(cost) = millionths(part.get("cost").and_then(Value::as_f64)) {
                 reading.cost = Some(reading.cost.unwrap_or_default().saturating_add(cost));
             }

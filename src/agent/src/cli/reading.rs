@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Format;
 use super::fault::{Fault, FaultKind};
 use crate::pace::WAIT_MAX;
-use crate::turn::{Call, Turn, Usage};
+use crate::turn::{Call, Turn, Usage, estimated_tokens};
 
 /// Bytes of what the program said at last that are kept.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -45,7 +45,19 @@ pub enum Seen {
     /// The program tries something again, or warns.
     Noted(String),
     /// A turn has ended.
-    Turn(Turn),
+    Turn {
+        /// The turn; its tokens are estimated where the program has not reported all of them.
+        turn: Turn,
+        /// Tokens of it that the program has reported.
+        reported: Usage,
+    },
+    /// A request of which no turn came was begun, and cost something all the same.
+    Lost {
+        /// Its tokens, an estimate.
+        tokens: Usage,
+        /// Tokens of it that the program has reported.
+        reported: Usage,
+    },
     /// An event that is not known, or a line that is none.
     Unknown(String),
 }
@@ -79,6 +91,14 @@ pub struct Reading {
     pub(super) turns_exhausted: bool,
     /// Millionths of a dollar, as the program counts them.
     pub(super) cost: Option<u64>,
+    /// Tokens of all requests, once the program has told them.
+    pub(super) total: Option<Usage>,
+    /// The request of the last turn, if its tokens are known.
+    last_request: Option<Usage>,
+    /// Bytes of the prompt and of what was said since.
+    context_bytes: usize,
+    /// Calls of the last turn whose tools have not answered.
+    open_calls: usize,
     pub(super) seen: Vec<Seen>,
 }
 
@@ -89,7 +109,35 @@ pub(super) struct OpenTurn {
     pub(super) begun: bool,
     pub(super) text: String,
     pub(super) calls: Vec<Call>,
+    answered: usize,
+    /// Tokens that the program has reported so far.
     pub(super) usage: Option<Usage>,
+    /// Whether they are those of the whole turn.
+    pub(super) is_measured: bool,
+    /// Bytes that came of the answer while it was streamed.
+    pub(super) streamed_bytes: usize,
+}
+
+impl OpenTurn {
+    /// Bytes of what the model said and called.
+    fn content_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| {
+            let arguments = call.arguments.as_ref().map(crate::answer::json_bytes);
+            call.name.len() + arguments.unwrap_or_default()
+        });
+        self.text.len() + calls.sum::<usize>()
+    }
+
+    /// Its tokens, and whether they are estimated; `request` is an estimate of those of its request.
+    fn metered(&self, request: Usage) -> (Usage, bool) {
+        if let Some(usage) = self.usage.filter(|_| self.is_measured) {
+            return (usage, false);
+        }
+        let bytes = self.content_bytes().max(self.streamed_bytes);
+        let usage = self.usage.unwrap_or(request);
+        let output = usage.output.max(estimated_tokens(bytes));
+        (Usage { output, ..usage }, true)
+    }
 }
 
 impl Reading {
@@ -109,8 +157,19 @@ impl Reading {
             completed: false,
             turns_exhausted: false,
             cost: None,
+            total: None,
+            last_request: None,
+            context_bytes: 0,
+            open_calls: 0,
             seen: Vec::new(),
         }
+    }
+
+    /// Takes the size of the prompt, of which the first request is estimated.
+    #[must_use]
+    pub const fn with_prompt(mut self, bytes: usize) -> Reading {
+        self.context_bytes = bytes;
+        self
     }
 
     /// Turns that were seen to end.
@@ -126,6 +185,33 @@ impl Reading {
     /// What the program says that all of it cost, in millionths of a dollar.
     pub const fn cost(&self) -> Option<u64> {
         self.cost
+    }
+
+    /// What the program says that all of its requests took; `None`: it has not said so yet.
+    pub const fn total(&self) -> Option<Usage> {
+        self.total
+    }
+
+    /// Estimates the tokens of the program's next request: at least those of the request before.
+    pub fn next_request(&self) -> Usage {
+        match self.last_request {
+            Some(last) => Usage {
+                input: last.input,
+                cache_read: last.cache_read.saturating_add(last.cache_write),
+                ..Usage::default()
+            },
+            None => Usage {
+                input: estimated_tokens(self.context_bytes),
+                ..Usage::default()
+            },
+        }
+    }
+
+    /// Whether a request is in flight of whose answer nothing has come, as far as the events tell: the work is not done,
+    /// and no tool is being used.
+    pub const fn is_asking(&self) -> bool {
+        let is_answered = self.turn.begun || self.turn.usage.is_some();
+        !is_answered && !self.completed && self.fault.is_none() && self.open_calls == 0
     }
 
     /// Whether the program says that it has no turns left.
@@ -227,6 +313,12 @@ impl Reading {
 
     pub(super) fn answered(&mut self, is_error: bool, text: impl Into<String>) {
         let text = text.into();
+        self.context_bytes = self.context_bytes.saturating_add(text.len());
+        if self.turn.calls.is_empty() {
+            self.open_calls = self.open_calls.saturating_sub(1);
+        } else {
+            self.turn.answered += 1;
+        }
         self.seen.push(Seen::Answered { is_error, text });
     }
 
@@ -252,10 +344,15 @@ impl Reading {
 
     /// Ends the turn whose events arrived, if there is one.
     pub(super) fn close_turn(&mut self) {
-        let turn = std::mem::take(&mut self.turn);
-        if !turn.begun {
-            return;
+        if !self.turn.begun {
+            return self.lose_request();
         }
+        let turn = std::mem::take(&mut self.turn);
+        let (usage, estimated) = turn.metered(self.next_request());
+        let bytes = turn.content_bytes().max(turn.streamed_bytes);
+        self.context_bytes = self.context_bytes.saturating_add(bytes);
+        self.last_request = turn.usage.filter(|usage| usage.request() > 0);
+        self.open_calls = turn.calls.len().saturating_sub(turn.answered);
         self.turns = self.turns.saturating_add(1);
         // Whatever ended the work before, it went on.
         self.completed = false;
@@ -264,16 +361,39 @@ impl Reading {
         if !turn.text.trim().is_empty() {
             self.last_words(&turn.text);
         }
-        self.seen.push(Seen::Turn(Turn {
+        let taken = Turn {
             text: turn.text,
             calls: turn.calls,
-            usage: turn.usage,
-            lost: None,
+            usage: Some(usage),
+            estimated,
             stop: String::new(),
             continuation: None,
             tries: 1,
             duration: std::time::Duration::ZERO,
-        }));
+        };
+        self.seen.push(Seen::Turn {
+            turn: taken,
+            reported: turn.usage.unwrap_or_default(),
+        });
+    }
+
+    /// Counts the request whose answer began and of which nothing came.
+    pub(super) fn lose_request(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        if turn.usage.is_some() || turn.streamed_bytes > 0 {
+            self.seen.push(Seen::Lost {
+                tokens: turn.metered(self.next_request()).0,
+                reported: turn.usage.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// Counts a request whose answer broke off before anything of it was told.
+    pub(super) fn cut_request(&mut self) {
+        self.seen.push(Seen::Lost {
+            tokens: self.next_request(),
+            reported: Usage::default(),
+        });
     }
 
     /// Keeps what the model said last.

@@ -14,6 +14,7 @@ const CASES: &[(&str, &str, i32, &str)] = &[
     ("claude", "server", 1, "server"),
     ("claude", "auth", 1, "auth"),
     ("claude", "empty", 0, "empty"),
+    ("claude", "cut_once", 0, "Looking around a bit here."),
     ("codex", "success", 0, "done"),
     // Its stream has no word of it: only checks can find that the work is not done.
     ("codex", "refused", 0, "done"),
@@ -118,11 +119,11 @@ fn turns_are_counted_and_have_their_tokens() {
         let tokens: u64 = seen
             .iter()
             .filter_map(|one| match one {
-                Seen::Turn(turn) => turn.usage,
+                Seen::Turn { reported, .. } => Some(reported.input),
                 _ => None,
             })
-            .map(|usage| usage.input)
             .sum();
+        let tokens = reading.total().map_or(tokens, |total| total.input);
         assert_eq!(
             (reading.turns(), tokens),
             (turns, input),
@@ -132,6 +133,96 @@ fn turns_are_counted_and_have_their_tokens() {
     let (reading, _) = read(known("claude"), stream("claude", "turns").as_bytes());
     assert!(reading.turns_exhausted());
     assert_eq!((reading.turns(), reading.cost()), (2, Some(48)));
+}
+
+/// The output tokens of the turns that were seen: reported, of each turn, and whether that is an estimate.
+fn outputs(seen: &[Seen]) -> Vec<(u64, u64, bool)> {
+    let turns = seen.iter().filter_map(|one| match one {
+        Seen::Turn { turn, reported } => {
+            let output = turn.usage.unwrap().output;
+            Some((reported.output, output, turn.estimated))
+        }
+        _ => None,
+    });
+    turns.collect()
+}
+
+#[test]
+fn tokens_of_claude_are_those_of_the_whole_answer() {
+    // What its server counted of each answer is 100, of which 2 are known when the answer begins.
+    let whole = stream("claude", "cut_once");
+    let (reading, seen) = read(known("claude"), whole.as_bytes());
+    assert_eq!(outputs(&seen), [(100, 100, false), (100, 100, false)]);
+    let total = reading.total().unwrap();
+    assert_eq!((total.input, total.output), (150, 205));
+    let lost: Vec<&Seen> = seen
+        .iter()
+        .filter(|one| matches!(one, Seen::Lost { .. }))
+        .collect();
+    let [Seen::Lost { tokens, reported }] = lost[..] else {
+        panic!("{seen:?}");
+    };
+    // 15 bytes of an answer of which the beginning was told.
+    assert_eq!((tokens.input, tokens.output, reported.output), (50, 5, 2));
+    // Without the pieces of its answers only the total at the end is right.
+    let events = whole.lines().filter(|line| !line.contains("stream_event"));
+    let events: Vec<&str> = events.collect();
+    let (reading, seen) = read(known("claude"), events.join("\n").as_bytes());
+    let content = "Looking around a bit here.Bash{}".len()
+        + r#"{"command":"echo hi","description":"d"}"#.len();
+    let estimated = crate::turn::estimated_tokens(content - 2);
+    assert_eq!(outputs(&seen), [(2, estimated, true), (2, 9, true)]);
+    assert_eq!(reading.total(), Some(total));
+}
+
+#[test]
+fn a_turn_that_is_cut_anywhere_is_counted_with_what_came_of_it() {
+    let whole = stream("claude", "cut_once");
+    let mut before = 0;
+    for cut in 0..whole.lines().count() {
+        let lines: Vec<&str> = whole.lines().take(cut).collect();
+        let (reading, seen) = read(known("claude"), lines.join("\n").as_bytes());
+        let all = seen.iter().map(|one| match one {
+            Seen::Turn { turn, .. } => turn.usage.unwrap().sum(),
+            Seen::Lost { tokens, .. } => tokens.sum(),
+            _ => 0,
+        });
+        let sum: u64 = all.sum();
+        assert!(sum >= before, "{cut}: {sum} after {before}: {seen:?}");
+        before = sum;
+        if cut > 1 {
+            // Either something came, or a request is in flight.
+            assert!(sum > 0 || reading.is_asking(), "{cut}");
+        }
+    }
+    assert_eq!(before, 150 + 205);
+}
+
+#[test]
+fn codex_tells_a_total_that_has_cached_tokens_within() {
+    let end = r#"{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":30,"output_tokens":7,"reasoning_output_tokens":5}}"#;
+    let message =
+        r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"done"}}"#;
+    let cut = r#"{"type":"error","message":"stream disconnected before completion, retrying 1/5"}"#;
+    let mut reading = Reading::new(known("codex")).with_prompt(30);
+    let mut seen = Vec::new();
+    for line in [cut, message, end] {
+        seen.extend(reading.piece(line.as_bytes(), false));
+    }
+    let total = reading.total().unwrap();
+    let parts = (
+        total.input,
+        total.cache_read,
+        total.cache_write,
+        total.output,
+    );
+    assert_eq!(parts, (10, 60, 30, 7));
+    let lost = seen.iter().find_map(|one| match one {
+        Seen::Lost { tokens, .. } => Some(tokens.input),
+        _ => None,
+    });
+    assert_eq!(lost, Some(10), "{seen:?}");
+    assert_eq!(outputs(&seen), [(0, 2, true)]);
 }
 
 #[test]
@@ -270,7 +361,7 @@ fn a_described_program_is_believed_as_far_as_its_description_goes() {
     assert_eq!(reading.cost(), Some(500_000));
     let counted = seen
         .iter()
-        .any(|one| matches!(one, Seen::Turn(turn) if turn.usage.unwrap().output == 4));
+        .any(|one| matches!(one, Seen::Turn { reported, .. } if reported.output == 4));
     assert!(counted, "{seen:?}");
 }
 

@@ -9,7 +9,6 @@ use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{CacheMark, Message, Request, ToolResult};
-use crate::turn::Usage;
 
 pub(super) fn request(model: &Model, request: &Request) -> Result<(Url, Value), Failure> {
     let mut body = json!({
@@ -207,9 +206,10 @@ struct Counts {
     cache_creation_input_tokens: Option<u64>,
 }
 
-fn update_usage(counts: Option<Counts>, usage: &mut Option<Usage>) {
+fn report(counts: Option<Counts>, is_final: bool, answer: &mut Answer) {
     let Some(counts) = counts else { return };
-    let usage = usage.get_or_insert_default();
+    let is_final = is_final && counts.output_tokens.is_some();
+    let mut usage = answer.reported().unwrap_or_default();
     let pairs = [
         (counts.input_tokens, &mut usage.input),
         (counts.output_tokens, &mut usage.output),
@@ -219,6 +219,7 @@ fn update_usage(counts: Option<Counts>, usage: &mut Option<Usage>) {
     for (count, place) in pairs {
         *place = count.unwrap_or(*place);
     }
+    answer.report(Some(usage), is_final);
 }
 
 /// A block as it is sent back. Text lies in the answer already.
@@ -248,20 +249,20 @@ impl Decode for Decoder {
     fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         match parse(data)? {
             Event::MessageStart { message } => {
-                update_usage(message.usage, &mut answer.usage);
+                report(message.usage, false, answer);
             }
             Event::ContentBlockStart {
                 index,
                 content_block,
             } => {
-                self.start(index, content_block, data.len(), answer)?;
+                self.start(index, content_block, answer)?;
             }
             Event::ContentBlockDelta { index, delta } => self.add(index, delta, answer)?,
             Event::ContentBlockStop { index } if answer.has_call(index) => {
                 answer.close_call(index)?;
             }
             Event::MessageDelta { delta, usage } => {
-                update_usage(usage, &mut answer.usage);
+                report(usage, true, answer);
                 answer.stop = delta.stop_reason.or(answer.stop.take());
             }
             Event::MessageStop => {
@@ -276,13 +277,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn start(
-        &mut self,
-        index: u64,
-        block: Block,
-        bytes: usize,
-        answer: &mut Answer,
-    ) -> Result<(), BrokenAnswer> {
+    fn start(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         // Each block costs memory, however little it holds.
         answer.keep(size_of::<(u64, ReplayBlock)>())?;
         let kept = match block {
@@ -298,7 +293,7 @@ impl Decoder {
                 answer.open_call(index, &id, &name)?;
                 // Usually `{}`, with the pieces behind it; some servers send the whole input here.
                 if input.as_object().is_some_and(|fields| !fields.is_empty()) {
-                    answer.set_arguments(index, input, bytes)?;
+                    answer.set_arguments(index, input)?;
                 }
                 ReplayBlock::Call
             }
@@ -314,6 +309,7 @@ impl Decoder {
                 }
             }
             Block::RedactedThinking { data } => {
+                answer.count(data.len());
                 answer.keep(data.len())?;
                 ReplayBlock::Redacted { data }
             }

@@ -149,16 +149,16 @@ impl Decode for Decoder {
         if let Some(error) = chunk.error {
             return Err(provider_error(&error));
         }
-        if let Some(counts) = chunk.usage {
-            answer.usage = Some(counts.usage());
-        }
+        let usage = chunk.usage.map(|counts| counts.usage());
         // Only one choice is requested.
         for choice in chunk.choices.into_iter().flatten().take(1) {
             if let Some(part) = choice.delta {
-                self.add(part, data.len(), answer)?;
+                self.add(part, answer)?;
             }
             answer.stop = choice.finish_reason.or(answer.stop.take());
         }
+        // Some servers report totals so far with each chunk.
+        answer.report(usage, answer.stop.is_some());
         Ok(false)
     }
 
@@ -169,7 +169,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn add(&mut self, part: Part, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
+    fn add(&mut self, part: Part, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         match part.content {
             Some(Content::Text(text)) => answer.add_text(&text)?,
             Some(Content::Pieces(pieces)) => {
@@ -185,21 +185,17 @@ impl Decoder {
         } else if let Some(text) = &part.reasoning {
             answer.add_reasoning(text)?;
         }
-        if part.refusal.is_some_and(|text| !text.is_empty()) {
+        if let Some(text) = part.refusal.filter(|text| !text.is_empty()) {
+            answer.count(text.len());
             answer.refused = true;
         }
         for call in part.tool_calls.unwrap_or_default() {
-            self.add_call(call, bytes, answer)?;
+            self.add_call(call, answer)?;
         }
         Ok(())
     }
 
-    fn add_call(
-        &mut self,
-        call: CallPart,
-        bytes: usize,
-        answer: &mut Answer,
-    ) -> Result<(), BrokenAnswer> {
+    fn add_call(&mut self, call: CallPart, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         let id = call.id.unwrap_or_default();
         let (name, arguments) = call
             .function
@@ -226,7 +222,7 @@ impl Decoder {
         match arguments {
             Some(Value::String(piece)) => answer.add_arguments(key, &piece),
             Some(Value::Null) | None => Ok(()),
-            Some(whole) => answer.set_arguments(key, whole, bytes),
+            Some(whole) => answer.set_arguments(key, whole),
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Decode, address, continued, object, parse, provider_error};
 use crate::SYNTHETIC_ID;
-use crate::answer::{Answer, BrokenAnswer};
+use crate::answer::{Answer, BrokenAnswer, json_bytes};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -170,10 +170,6 @@ impl Decode for Decoder {
         if let Some(error) = chunk.error {
             return Err(provider_error(&error));
         }
-        // Totals so far, with every chunk.
-        if let Some(counts) = chunk.usage_metadata {
-            answer.usage = Some(counts.usage());
-        }
         if let Some(reason) = chunk.prompt_feedback.and_then(|it| it.block_reason) {
             answer.refused = true;
             answer.stop = Some(reason);
@@ -184,10 +180,13 @@ impl Decode for Decoder {
                 .into_iter()
                 .flat_map(|content| content.parts)
             {
-                self.add(raw, data.len(), answer)?;
+                self.add(raw, answer)?;
             }
             answer.stop = candidate.finish_reason.or(answer.stop.take());
         }
+        // Totals so far, with every chunk.
+        let usage = chunk.usage_metadata.map(|counts| counts.usage());
+        answer.report(usage, answer.stop.is_some());
         // Models of the first series name a reason in every chunk, so that only the end of the body counts.
         Ok(false)
     }
@@ -201,7 +200,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn add(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
+    fn add(&mut self, raw: Value, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         let malformed = BrokenAnswer::Malformed("a part of it is malformed");
         let part: Part = Part::deserialize(&raw).map_err(|_| malformed)?;
         self.signed |= part.thought_signature.is_some();
@@ -215,13 +214,13 @@ impl Decoder {
         if let Some(call) = part.function_call {
             let key = answer.calls.len() as u64;
             answer.open_call(key, &call.id.unwrap_or_default(), &call.name)?;
-            answer.set_arguments(key, call.args.unwrap_or_else(|| json!({})), bytes)?;
+            answer.set_arguments(key, call.args.unwrap_or_else(|| json!({})))?;
         }
-        self.keep(raw, bytes, answer)
+        self.keep(raw, answer)
     }
 
     /// Text without a signature is joined with the text before it: it comes in very many parts.
-    fn keep(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
+    fn keep(&mut self, raw: Value, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         let plain = |part: &Value| part.as_object().is_some_and(|it| it.len() == 1);
         if let (Some(last), Some(more)) = (self.parts.last_mut(), raw["text"].as_str())
             && plain(last)
@@ -231,7 +230,9 @@ impl Decoder {
             text.push_str(more);
             return Ok(());
         }
-        answer.keep(bytes)?;
+        // Its text and its call are counted already.
+        let counted = raw["text"].as_str().map_or(0, str::len) + json_bytes(&raw["functionCall"]);
+        answer.keep(size_of::<Value>() + json_bytes(&raw).saturating_sub(counted))?;
         self.parts.push(raw);
         Ok(())
     }

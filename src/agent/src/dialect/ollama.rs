@@ -110,7 +110,7 @@ impl Decode for Decoder {
         }
         let done = line.done;
         if done {
-            answer.usage = line.usage();
+            answer.report(line.usage(), true);
         }
         if let Some(part) = line.message {
             let thinking = part.thinking.unwrap_or_default();
@@ -121,7 +121,7 @@ impl Decode for Decoder {
                 let key = answer.calls.len() as u64;
                 answer.open_call(key, &call.id.unwrap_or_default(), &call.function.name)?;
                 let arguments = call.function.arguments.unwrap_or_else(|| json!({}));
-                answer.set_arguments(key, arguments, data.len())?;
+                answer.set_arguments(key, arguments)?;
             }
         }
         if done {

@@ -87,7 +87,12 @@ enum Event {
     #[serde(rename = "response.output_text.delta")]
     Text { delta: String },
     #[serde(rename = "response.refusal.delta")]
-    Refusal {},
+    Refusal {
+        #[serde(default)]
+        delta: String,
+    },
+    #[serde(rename = "response.function_call_arguments.delta")]
+    Arguments { output_index: u64, delta: String },
     #[serde(rename = "response.reasoning_summary_text.delta")]
     Summary { delta: String },
     #[serde(rename = "response.reasoning_text.delta")]
@@ -176,7 +181,14 @@ impl Decode for Decoder {
             Event::Summary { delta } | Event::Reasoning { delta } => {
                 answer.add_reasoning(&delta)?;
             }
-            Event::Refusal {} => answer.refused = true,
+            Event::Refusal { delta } => {
+                answer.count(delta.len());
+                answer.refused = true;
+            }
+            Event::Arguments {
+                output_index,
+                delta,
+            } => answer.count_arguments(output_index, delta.len()),
             Event::Added {
                 output_index,
                 item: Item::FunctionCall { call_id, name, .. },
@@ -208,7 +220,7 @@ impl Decode for Decoder {
                 return Ok(true);
             }
             Event::FailedTry { response } => {
-                answer.usage = response.usage.map(|counts| counts.usage());
+                answer.report(response.usage.map(|counts| counts.usage()), true);
                 return Err(provider_error(&response.error.unwrap_or_default()));
             }
             Event::Error {} => {
@@ -232,14 +244,13 @@ fn call(
     if !answer.has_call(key) {
         answer.open_call(key, id, name)?;
     }
-    let bytes = arguments.len();
-    answer.set_arguments(key, Value::String(arguments), bytes)?;
+    answer.set_arguments(key, Value::String(arguments))?;
     answer.close_call(key)
 }
 
 /// The last event repeats the whole output; it is read only where nothing came before.
 fn finish(response: Response, answer: &mut Answer) -> Result<(), BrokenAnswer> {
-    answer.usage = response.usage.map(|counts| counts.usage());
+    answer.report(response.usage.map(|counts| counts.usage()), true);
     let seen_before = !answer.text.is_empty() || !answer.calls.is_empty();
     for (index, item) in (0..).zip(response.output) {
         match item {

@@ -7,7 +7,7 @@ use crate::server::render::Spoken;
 use crate::server::script::{Reply, Say};
 use crate::server::{ModelServer, frames};
 
-fn spoken(dialect: Dialect) -> Spoken {
+pub(crate) fn spoken(dialect: Dialect) -> Spoken {
     match dialect {
         Dialect::Anthropic => Spoken::Anthropic,
         Dialect::OpenAiChat => Spoken::Chat,

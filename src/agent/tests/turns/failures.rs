@@ -298,21 +298,6 @@ fn an_empty_account_is_not_asked_again() {
     assert_eq!(server.requests().len(), 1);
 }
 
-#[test]
-fn what_failed_answers_cost_is_told() {
-    for dialect in DIALECTS {
-        let server = ModelServer::start(vec![
-            Say::text("x")
-                .usage(7, 5, 0, 0)
-                .ending(Ending::Length)
-                .into(),
-        ]);
-        let (turn, _) = turn(&client(&StillPace::new()), &model(dialect, &server));
-        let usage = turn.unwrap_err().usage.unwrap();
-        assert_eq!((usage.input, usage.output), (7, 5), "{dialect:?}");
-    }
-}
-
 /// The server's side never ends, so that reaching the deadline is all that can happen.
 #[test]
 fn deadlines_end_a_turn() {

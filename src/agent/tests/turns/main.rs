@@ -5,6 +5,7 @@
 )]
 
 mod answers;
+mod costs;
 mod cuts;
 mod failures;
 mod requests;

@@ -22,8 +22,9 @@ pub(super) fn show(out: &mut Stream<'_>, turns: &[TurnView]) {
             [] => String::new(),
             calls => format!("  {}", calls.join(", ")),
         };
+        let estimated = if turn.estimated { " (estimated)" } else { "" };
         let text = format!(
-            "{} tokens{}{calls}",
+            "{} tokens{}{estimated}{calls}",
             turn.tokens.sum(),
             money.unwrap_or_default()
         );

@@ -96,12 +96,14 @@ impl Run {
             run.finish(Outcome::Unknown {
                 why: "journal_full".to_owned(),
             });
+            run.settle_request(event);
             return Ok(run);
         }
         if let Event::GivenUp { why } = event
             && !run.is_finished()
         {
             run.finish(Outcome::Unknown { why: why.clone() });
+            run.settle_request(event);
             return Ok(run);
         }
         // A request that is repeated without end must not grow the journal without end.
@@ -142,7 +144,10 @@ impl Run {
             State::Finished { outcome, closed } => run.in_finished(event, outcome, *closed),
         };
         match next {
-            Some(()) => Ok(run),
+            Some(()) => {
+                run.settle_request(event);
+                Ok(run)
+            }
             None => Err(self.refuses(event)),
         }
     }

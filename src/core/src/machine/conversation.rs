@@ -1,7 +1,8 @@
 //! Conversations with a model: what is learnt while an attempt goes on.
 
 use super::event::Event;
-use super::state::Run;
+use super::state::{Run, State};
+use crate::model::agent::Spent;
 use crate::model::outcome::{Failure, StepResult};
 
 impl Run {
@@ -18,9 +19,14 @@ impl Run {
                     self.facts.crash_attempts = 0;
                 }
                 self.facts.all_turns = self.facts.all_turns.saturating_add(1);
+                self.facts.in_flight = None;
                 self.facts.spent = self.facts.spent.plus(turn.spent);
             }
+            Event::RequestSent { attempt, spent } if *attempt == due => {
+                self.facts.in_flight = (*spent != Spent::default()).then_some(*spent);
+            }
             Event::TurnFailed { attempt, spent, .. } if *attempt == due => {
+                self.facts.in_flight = None;
                 self.facts.spent = self.facts.spent.plus(*spent);
             }
             Event::ChildStarted { attempt, .. } if *attempt == due => {
@@ -52,6 +58,14 @@ impl Run {
     /// Returns true if the next attempt continues the conversation of one that was lost or had to wait.
     pub const fn continues_conversation(&self) -> bool {
         self.plan.keeps_turns() && self.facts.turns > 0
+    }
+
+    /// Counts a request of which nothing will be learnt any more: its engine was lost, or its attempt is over.
+    pub(super) fn settle_request(&mut self, event: &Event) {
+        let is_open = matches!(self.state, State::Executing { .. }) && *event != Event::OwnerLost;
+        if let Some(spent) = self.facts.in_flight.take_if(|_| !is_open) {
+            self.facts.spent = self.facts.spent.plus(spent);
+        }
     }
 
     /// The next attempt goes on with the turns that were taken, unless it begins anew.

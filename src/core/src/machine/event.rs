@@ -129,6 +129,14 @@ pub enum Event {
         /// Why.
         failure: Failure,
     },
+    /// A request is about to be sent to a model, or a program has one in flight. It is durable before the request is sent.
+    RequestSent {
+        /// Which attempt.
+        attempt: u32,
+        /// What is counted if nothing else tells what it cost, because the engine was lost: an estimate, which replaces
+        /// that of an earlier request.
+        spent: Spent,
+    },
     /// A turn with a model has ended; its tools run after this is durable.
     TurnTaken {
         /// Which attempt.
@@ -136,7 +144,7 @@ pub enum Event {
         /// What was said, and what it cost.
         turn: TurnRecord,
     },
-    /// A turn failed, and cost something all the same.
+    /// A request failed, and may have cost something all the same; or a program tells later what it cost.
     TurnFailed {
         /// Which attempt.
         attempt: u32,
@@ -372,6 +380,7 @@ impl Event {
             Event::ValidationFailed { .. } => "validation_failed",
             Event::Prepared { .. } => "prepared",
             Event::PreparationFailed { .. } => "preparation_failed",
+            Event::RequestSent { .. } => "request_sent",
             Event::TurnTaken { .. } => "turn_taken",
             Event::TurnFailed { .. } => "turn_failed",
             Event::ToolsFinished { .. } => "tools_finished",

@@ -273,6 +273,9 @@ pub struct Facts {
     /// What was spent on a model.
     #[serde(default)]
     pub spent: Spent,
+    /// What is counted as spent if the request that is in flight is lost with its engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<Spent>,
     /// The limit that ended the conversation, until checks have told whether its work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Failure>,

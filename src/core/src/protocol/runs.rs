@@ -87,12 +87,27 @@ pub struct RunSummary {
 pub struct SpentView {
     /// Turns of all attempts.
     pub turns: u32,
-    /// Tokens that the server reported, parts apart.
+    /// Tokens of all requests, parts apart; those whose answers did not count are included.
     pub tokens: Tokens,
     /// Money in the currency of the prices, where the model has prices: `0.25`.
     pub money: Option<String>,
-    /// Turns of which the server reported no tokens: the sums have an estimate of them.
+    /// Number of requests whose tokens or money are estimated, at least in part: the server did not report them, the
+    /// answer broke off, the program was ended, or the engine was lost while they were in flight.
     pub unmeasured: u32,
+    /// How many of `tokens` are estimates.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_tokens: u64,
+    /// How much of `money` is an estimate: `0.25`; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_money: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands in a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl SpentView {
@@ -108,11 +123,19 @@ impl SpentView {
             let _ = write!(text, ", money {money}");
         }
         if self.unmeasured > 0 {
-            let _ = write!(
-                text,
-                "; {} of the turns are estimated, for the server did not count them",
-                self.unmeasured
-            );
+            let requests = if self.unmeasured == 1 {
+                "request"
+            } else {
+                "requests"
+            };
+            let _ = write!(text, "; estimated: {} {requests}", self.unmeasured);
+            // Runs of older versions have only their number.
+            if self.estimated_tokens > 0 {
+                let _ = write!(text, ", {} tokens", self.estimated_tokens);
+            }
+            if let Some(money) = &self.estimated_money {
+                let _ = write!(text, ", money {money}");
+            }
         }
         text
     }
@@ -129,6 +152,9 @@ pub struct TurnView {
     pub tokens: Tokens,
     /// Money, where it is known: `0.25`.
     pub money: Option<String>,
+    /// Whether tokens or money are an estimate, at least in part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// The tools that were called.
     pub calls: Vec<String>,
 }

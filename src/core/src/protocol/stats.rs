@@ -35,6 +35,12 @@ pub struct DayCounts {
     /// Money, where the model has prices.
     #[serde(default)]
     pub money: Option<Money>,
+    /// Requests whose tokens or money are estimated.
+    #[serde(default)]
+    pub unmeasured: u32,
+    /// How much of the money is an estimate.
+    #[serde(default)]
+    pub estimated_money: Money,
 }
 
 impl DayCounts {
@@ -57,6 +63,9 @@ impl DayCounts {
         if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
             counts.tokens = spent.tokens;
             counts.money = spent.money.as_deref().and_then(Money::parse);
+            counts.unmeasured = spent.unmeasured;
+            let estimated = spent.estimated_money.as_deref();
+            counts.estimated_money = estimated.and_then(Money::parse).unwrap_or_default();
         }
         counts
     }
@@ -68,6 +77,7 @@ impl DayCounts {
         if let Some(money) = other.money {
             self.money = Some(self.money.unwrap_or_default().plus(money));
         }
+        self.estimated_money = self.estimated_money.plus(other.estimated_money);
     }
 
     /// Takes back what was added: the run ended otherwise after all, as one whose commit lands later.
@@ -76,6 +86,7 @@ impl DayCounts {
         self.tokens = self.tokens.minus(other.tokens);
         let money = other.money.unwrap_or_default();
         self.money = self.money.map(|sum| sum.minus(money));
+        self.estimated_money = self.estimated_money.minus(other.estimated_money);
     }
 
     fn combine(&mut self, other: &DayCounts, by: fn(u32, u32) -> u32) {
@@ -84,6 +95,7 @@ impl DayCounts {
         combine(&mut self.waited.0, &other.waited.0, by);
         self.verified = by(self.verified, other.verified);
         self.nothing_to_do = by(self.nothing_to_do, other.nothing_to_do);
+        self.unmeasured = by(self.unmeasured, other.unmeasured);
     }
 
     /// How many ended.
@@ -249,6 +261,12 @@ pub struct StatsLine {
     pub tokens: Tokens,
     /// Money, where the model has prices: `0.25`.
     pub money: Option<String>,
+    /// Number of requests whose tokens or money are estimated, at least in part.
+    #[serde(default)]
+    pub unmeasured_count: u32,
+    /// How much of the money is an estimate: `0.25`; null: nothing.
+    #[serde(default)]
+    pub estimated_money: Option<String>,
 }
 
 impl StatsLine {
@@ -272,6 +290,9 @@ impl StatsLine {
             waited_p95_ms: counts.waited.percentile(95),
             tokens: counts.tokens,
             money: counts.money.map(|money| money.to_string()),
+            unmeasured_count: counts.unmeasured,
+            estimated_money: (!counts.estimated_money.is_zero())
+                .then(|| counts.estimated_money.to_string()),
         }
     }
 }
@@ -369,6 +390,8 @@ mod tests {
             waited: full,
             tokens: most,
             money: Some(Money(u64::MAX)),
+            unmeasured: u32::MAX,
+            estimated_money: Money(u64::MAX),
         };
         let bytes = serde_json::to_vec(&counts).unwrap().len();
         assert!(bytes <= 4_000, "{bytes}");

@@ -63,6 +63,9 @@ pub struct MetricsLine {
     /// What these cost in money, where the model has prices.
     #[serde(default)]
     pub money: Option<String>,
+    /// Number of requests whose tokens or money are estimated, at least in part.
+    #[serde(default)]
+    pub unmeasured: u32,
     /// How many paths the newest attempt changed.
     pub changed_count: u64,
     /// Its commit in hex.
@@ -138,6 +141,7 @@ pub fn metrics_line(spec: &RunSpec, entries: &[Entry]) -> MetricsLine {
         iterations: story.run.facts.all_turns,
         tokens: story.run.facts.spent.tokens,
         money: story.run.facts.spent.money.map(|money| money.to_string()),
+        unmeasured: story.run.facts.spent.unmeasured,
         changed_count: story.changed_count,
         commit: summary.newest_commit().cloned(),
         retry_of: spec.retry_of,

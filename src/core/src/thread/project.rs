@@ -327,6 +327,7 @@ impl<'a> Story<'a> {
             Event::Submitted { .. }
             | Event::Prepared { .. }
             | Event::PreparationFailed { .. }
+            | Event::RequestSent { .. }
             | Event::TurnFailed { .. }
             | Event::ToolsFinished { .. }
             | Event::ChildEnded { .. }

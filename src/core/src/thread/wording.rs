@@ -95,7 +95,15 @@ fn said(event: &Event) -> String {
             let tokens = turn.spent.tokens.sum();
             format!("attempt {attempt}, turn {}, {tokens} tokens", turn.number)
         }
-        Event::TurnFailed { attempt, code, .. } => format!("attempt {attempt}, {code}"),
+        Event::RequestSent { attempt, .. } => format!("attempt {attempt}"),
+        Event::TurnFailed {
+            attempt,
+            code,
+            spent,
+        } => {
+            let tokens = spent.tokens.sum();
+            format!("attempt {attempt}, {code}, {tokens} tokens")
+        }
         Event::ChildStarted { run, .. } | Event::ChildEnded { run, .. } => run.to_string(),
         Event::ToolsFinished { attempt, turn, .. } => format!("attempt {attempt}, turn {turn}"),
         Event::Held { result } => match &result.commit {

@@ -32,13 +32,14 @@ const STATES: [&str; 15] = [
 ];
 
 /// Names of the events in the order of a run.
-pub(crate) const EVENTS: [&str; 45] = [
+pub(crate) const EVENTS: [&str; 46] = [
     "submitted",
     "admitted",
     "validated",
     "validation_failed",
     "prepared",
     "preparation_failed",
+    "request_sent",
     "turn_taken",
     "turn_failed",
     "tools_finished",

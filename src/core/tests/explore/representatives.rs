@@ -195,7 +195,7 @@ fn of_attempt(run: &Run) -> Vec<Event> {
     events
 }
 
-fn of_conversation(attempt: u32) -> [Event; 5] {
+fn of_conversation(attempt: u32) -> [Event; 6] {
     let run = RunId::following(None, AT, 1);
     let turn = TurnRecord {
         number: 1,
@@ -204,6 +204,10 @@ fn of_conversation(attempt: u32) -> [Event; 5] {
         spent: Spent::default(),
     };
     [
+        Event::RequestSent {
+            attempt,
+            spent: Spent::default(),
+        },
         Event::TurnTaken { attempt, turn },
         Event::TurnFailed {
             attempt,

@@ -166,15 +166,16 @@ impl Core {
         let spent = |live: &Live| {
             let parent = live.spec.parent.as_ref()?;
             let of_parent = self.live.get(&parent.run)?;
-            let run = live.spec.run;
+            let (run, facts) = (live.spec.run, &live.run.facts);
             let is_known = of_parent.entries.iter().any(
                 |entry| matches!(&entry.event, Event::ChildEnded { run: known, .. } if *known == run),
             );
             let event = Event::ChildEnded {
                 attempt: parent.attempt,
                 run,
-                turns: live.run.facts.all_turns,
-                spent: live.run.facts.spent,
+                turns: facts.all_turns,
+                // Its own loss is recorded only after this.
+                spent: facts.spent.plus(facts.in_flight.unwrap_or_default()),
                 failed: None,
             };
             let executes = matches!(of_parent.run.state, State::Executing { attempt, .. } if attempt == parent.attempt);

@@ -31,6 +31,15 @@ impl Money {
         Money(self.0.saturating_add(other.0))
     }
 
+    /// Whether it is nothing.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands in a reference"
+    )]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// What is left without the other, at least 0.
     #[must_use]
     pub const fn minus(self, other: Money) -> Money {
@@ -127,17 +136,44 @@ impl Tokens {
 /// What was spent on a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Spent {
-    /// Tokens that servers reported, of answers that did not count too.
+    /// Tokens of all requests, those whose answers did not count included.
     pub tokens: Tokens,
-    /// Money, where the model has prices.
+    /// Money; `None` if neither the model has prices nor the program reports any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
-    /// Turns of which the server reported no tokens, and that are estimated by their size.
+    /// Number of requests whose tokens or money are estimated, at least in part, because the server or the program did
+    /// not report all of it.
     #[serde(default)]
     pub unmeasured: u32,
+    /// How many of `tokens` are estimates.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_tokens: u64,
+    /// How much of `money` is an estimate.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub estimated_money: Money,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands in a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Spent {
+    /// All of these, as the estimate of so many requests.
+    #[must_use]
+    pub fn estimated(tokens: Tokens, money: Option<Money>, requests: u32) -> Spent {
+        Spent {
+            tokens,
+            money,
+            unmeasured: requests,
+            estimated_tokens: tokens.sum(),
+            estimated_money: money.unwrap_or_default(),
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Spent) -> Spent {
@@ -149,6 +185,8 @@ impl Spent {
             tokens: self.tokens.plus(other.tokens),
             money,
             unmeasured: self.unmeasured.saturating_add(other.unmeasured),
+            estimated_tokens: self.estimated_tokens.saturating_add(other.estimated_tokens),
+            estimated_money: self.estimated_money.plus(other.estimated_money),
         }
     }
 }

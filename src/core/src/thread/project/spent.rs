@@ -17,6 +17,9 @@ pub(super) fn spent(spec: &RunSpec, run: &Run) -> Option<SpentView> {
         tokens: spent.tokens,
         money: spent.money.map(|money| money.to_string()),
         unmeasured: spent.unmeasured,
+        estimated_tokens: spent.estimated_tokens,
+        estimated_money: (!spent.estimated_money.is_zero())
+            .then(|| spent.estimated_money.to_string()),
     })
 }
 
@@ -32,6 +35,7 @@ pub(super) fn turn(attempt: u32, turn: &TurnRecord) -> TurnView {
         turn: turn.number,
         tokens: turn.spent.tokens,
         money: turn.spent.money.map(|money| money.to_string()),
+        estimated: turn.spent.unmeasured > 0,
         calls: names.map(str::to_owned).collect(),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use workerctl_agent::{Call, Delta, Halt, Host, ToolResult, Turn, TurnError, Usage};
+use workerctl_agent::{
+    Call, Delta, FailedRequest, Halt, Host, RequestUsage, ToolResult, Turn, TurnHost, Usage,
+};
 
 use super::telling::Telling;
 use super::tools::{Left, Tools};
@@ -19,9 +21,6 @@ const BUDGET: &str = "budget_exhausted";
 /// How much of a budget is spent when a warning is written, in hundredths.
 const WARN_PERCENT: u64 = 80;
 
-/// Bytes of an answer that count as one token where the server says nothing.
-const BYTES_PER_TOKEN: u64 = 3;
-
 pub(super) struct RunHost<'a> {
     telling: Telling<'a>,
     agent: &'a AgentSpec,
@@ -31,8 +30,6 @@ pub(super) struct RunHost<'a> {
     spent: Spent,
     turns: u32,
     warned: bool,
-    /// Tokens that the request of the turn has at most.
-    asking: u64,
 }
 
 impl<'a> RunHost<'a> {
@@ -52,7 +49,6 @@ impl<'a> RunHost<'a> {
             tools,
             deadline_ms,
             warned: false,
-            asking: 0,
         }
     }
 
@@ -74,23 +70,33 @@ impl<'a> RunHost<'a> {
         }
     }
 
-    fn cost(&self, usage: Option<Usage>, lost: Option<Usage>) -> Spent {
-        let tokens = |usage: Usage| Tokens {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-        };
-        let parts = usage.into_iter().chain(lost).map(tokens);
-        let tokens = parts.fold(Tokens::default(), Tokens::plus);
+    /// What a request has cost.
+    fn cost(&self, usage: RequestUsage) -> Spent {
+        let tokens = tokens(usage.tokens);
+        let money = self.model.prices.map(|prices| prices.of(&tokens));
+        if usage.is_estimated {
+            return Spent::estimated(tokens, money, 1);
+        }
         Spent {
             tokens,
-            money: self.model.prices.map(|prices| prices.of(&tokens)),
-            unmeasured: u32::from(usage.is_none()),
+            money,
+            ..Spent::default()
         }
     }
 
-    fn time_left(&self) -> Duration {
+    /// What a request costs at most that is expected to have so many tokens.
+    fn most(&self, input_tokens: u64) -> Spent {
+        self.cost(RequestUsage {
+            tokens: Usage {
+                input: input_tokens,
+                output: u64::from(self.model.max_output_tokens),
+                ..Usage::default()
+            },
+            is_estimated: true,
+        })
+    }
+
+    fn span_left(&self) -> Duration {
         let now_ms = self.telling.performer.parts.clock.monotonic_ms();
         Duration::from_millis(self.deadline_ms.saturating_sub(now_ms))
     }
@@ -111,19 +117,12 @@ impl<'a> RunHost<'a> {
         }
     }
 
-    /// Refuses a turn that could go beyond the budget, and warns before.
-    fn within_budget(&mut self, tokens: u64) -> Result<(), Halt> {
-        self.asking = tokens;
+    /// Refuses a request that could go beyond the budget, and warns before.
+    fn within_budget(&mut self, next: Spent) -> Result<(), Halt> {
         let budget = &self.agent.budget;
-        let answer = u64::from(self.model.max_output_tokens);
         let spent = counted(self.spent.tokens);
         let money = self.spent.money.unwrap_or_default();
-        let next = Tokens {
-            input: tokens,
-            output: answer,
-            ..Tokens::default()
-        };
-        let next_money = self.model.prices.map(|prices| prices.of(&next));
+        let (next, next_money) = (next.tokens, next.money);
         let mut share = 0;
         if let Some(limit) = budget.turns {
             share = share.max(percent(u64::from(self.turns), u64::from(limit)));
@@ -174,19 +173,15 @@ impl<'a> RunHost<'a> {
         }
         Ok(())
     }
+}
 
-    /// About as many tokens as a turn had of which the server reported none.
-    fn estimate(&self, turn: &Turn) -> Usage {
-        let calls = turn.calls.iter().map(|call| {
-            let arguments = call.arguments.as_ref().map(ToString::to_string);
-            call.name.len() + arguments.unwrap_or_default().len()
-        });
-        let bytes = turn.text.len() + calls.sum::<usize>();
-        Usage {
-            input: self.asking,
-            output: u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN,
-            ..Usage::default()
-        }
+/// Tokens as the journal has them.
+pub(super) fn tokens(usage: Usage) -> Tokens {
+    Tokens {
+        input: usage.input,
+        output: usage.output,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
     }
 }
 
@@ -215,14 +210,18 @@ fn time_up() -> Halt {
     }
 }
 
-impl Host for RunHost<'_> {
-    fn may_ask(&mut self, tokens: u64) -> Result<Duration, Halt> {
-        let left = self.time_left();
-        if left.is_zero() {
-            return Err(time_up());
-        }
-        self.within_budget(tokens)?;
-        Ok(left)
+impl TurnHost for RunHost<'_> {
+    /// Records the request before it is sent: an engine that is killed meanwhile could not tell what it cost.
+    fn before_request(&mut self, input_tokens: u64) -> Result<(), Halt> {
+        let most = self.most(input_tokens);
+        self.within_budget(most)?;
+        let event = Event::RequestSent {
+            attempt: self.telling.attempt,
+            spent: most,
+        };
+        self.telling
+            .record(vec![event])
+            .inspect_err(|_| self.released())
     }
 
     fn delta(&mut self, delta: Delta) {
@@ -241,44 +240,42 @@ impl Host for RunHost<'_> {
         }
     }
 
-    fn taken(&mut self, number: u32, request: &str, turn: &Turn) -> Result<(), Halt> {
+    fn request_failed(&mut self, request: &FailedRequest) {
         self.telling.end_line();
-        self.released();
-        self.turns = self.turns.saturating_add(1);
-        let mut spent = self.cost(turn.usage.or_else(|| Some(self.estimate(turn))), turn.lost);
-        spent.unmeasured = u32::from(turn.usage.is_none());
-        self.spent = self.spent.plus(spent);
-        self.telling.keep_turn(number, request, turn, spent)
-    }
-
-    fn failed(&mut self, error: &TurnError) {
-        self.telling.end_line();
-        self.released();
-        // Whoever asked, and got an answer that began, pays for what nobody counted.
-        let began = [
-            "incomplete",
-            "silence",
-            "turn_timeout",
-            "stopped",
-            "too_large",
-            "empty",
-        ];
-        if error.usage.is_none() && !(error.tries > 0 && began.contains(&error.code())) {
-            return;
-        }
-        let asked = Usage {
-            input: self.asking,
-            ..Usage::default()
-        };
-        let mut spent = self.cost(error.usage.or(Some(asked)), None);
-        spent.unmeasured = u32::from(error.usage.is_none());
+        let spent = self.cost(request.usage);
         self.spent = self.spent.plus(spent);
         let event = Event::TurnFailed {
             attempt: self.telling.attempt,
-            code: error.code().to_owned(),
+            code: request.code.to_owned(),
             spent,
         };
-        self.telling.note_event(event);
+        // Waits until the day's budgets have it, so that what was set aside is not free in between. If it cannot be
+        // recorded the engine is ending, and the next one counts what was set aside.
+        _ = self.telling.record(vec![event]);
+        self.released();
+    }
+}
+
+impl Host for RunHost<'_> {
+    fn time_left(&mut self) -> Result<Duration, Halt> {
+        let left = self.span_left();
+        if left.is_zero() {
+            return Err(time_up());
+        }
+        Ok(left)
+    }
+
+    fn taken(&mut self, number: u32, request: &str, turn: &Turn) -> Result<(), Halt> {
+        self.telling.end_line();
+        self.turns = self.turns.saturating_add(1);
+        let spent = self.cost(RequestUsage {
+            tokens: turn.usage.unwrap_or_default(),
+            is_estimated: turn.estimated,
+        });
+        self.spent = self.spent.plus(spent);
+        let kept = self.telling.keep_turn(number, request, turn, spent, None);
+        self.released();
+        kept
     }
 
     fn refused(&mut self, call: &Call, why: &str) {
@@ -288,7 +285,7 @@ impl Host for RunHost<'_> {
     }
 
     fn call(&mut self, call: &Call) -> Result<ToolResult, Halt> {
-        let left = self.time_left();
+        let left = self.span_left();
         if left.is_zero() {
             return Err(time_up());
         }
@@ -317,7 +314,7 @@ impl Host for RunHost<'_> {
             turn: number,
             results,
         };
-        self.telling.note_event(event);
+        self.telling.note_events(vec![event]);
     }
 }
 

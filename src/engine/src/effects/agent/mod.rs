@@ -2,6 +2,7 @@
 
 mod brief;
 mod host;
+mod ledger;
 mod login;
 pub(crate) mod model;
 mod program;

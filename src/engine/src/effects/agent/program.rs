@@ -21,7 +21,7 @@ use super::watching::{Sink, turns_left};
 use super::{ATTEMPT_MS, Talked, brief};
 use crate::model::RunSpec;
 use crate::model::SecretText;
-use crate::model::agent::{AgentProgram, AgentSpec, Answers, Money, PromptBy};
+use crate::model::agent::{AgentProgram, AgentSpec, Answers, Money, Prices, PromptBy};
 use crate::model::spec::Program;
 use crate::process::{self, Stdin};
 use crate::spending::Sources;
@@ -62,7 +62,8 @@ impl Performer {
             })
         });
         let key = key.transpose()?;
-        self.reserve_day(work, agent)?;
+        self.reserved(work, agent, Money::default())
+            .map_err(|why| ("budget_exhausted", why))?;
         let _reserved = Reserved(self, &work.spec);
         let home = Home::make(self, work)?;
         let known = Known::named(&program.cli);
@@ -84,6 +85,7 @@ impl Performer {
         let outputs = self.outputs_root(work);
         let outputs = outputs.map_err(|failure| ("output_path", failure.message))?;
         let prompt = brief::of_program(self, work, agent, (&tools, &outputs));
+        let prompt_bytes = prompt.len();
         let walled = tools.level() > 0;
         drop(tools);
         let directories = outputs_beside(work, &outputs);
@@ -113,7 +115,7 @@ impl Performer {
             attempt,
             (agent, program),
             log,
-            (launched, stdin, &home),
+            (launched, stdin, &home, prompt_bytes),
         );
         if let Some(Err(why)) = lent.map(|lent| lent.take_back()) {
             Telling::new(self, work, attempt, log).note(&why);
@@ -127,7 +129,7 @@ impl Performer {
         attempt: u32,
         (agent, program): (&AgentSpec, &AgentProgram),
         log: &Arc<RunLog>,
-        (launched, stdin, home): (Launched, Stdin, &Home),
+        (launched, stdin, home, prompt_bytes): (Launched, Stdin, &Home, usize),
     ) -> Talked {
         let telling = Telling::new(self, work, attempt, log);
         for note in &launched.notes {
@@ -171,10 +173,14 @@ impl Performer {
         command.cwd = command.cwd.components().collect();
         command.env.push(("PWD".to_owned(), path(&command.cwd)));
         command.limits.silence = Some(Duration::from_millis(program.silence_ms));
-        // An event may be long; what is shown of it is bounded by the log.
-        let mut sink = Sink::new(telling, agent, format(program), self.notes.take());
+        let reads = (format(program), prompt_bytes);
+        let prices = self.prices(program);
+        let mut sink = Sink::new(telling, agent, reads, prices, self.notes.take());
+        if let Err(halt) = sink.begins() {
+            return Talked::failed(&halt.code, halt.message, halt.again);
+        }
         let outcome = process::run(&command, &work.stop, &mut sink);
-        sink.end();
+        sink.end(outcome.as_ref().ok());
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => return Talked::ended(super::super::command::refused(&error).ended),
@@ -188,19 +194,35 @@ impl Performer {
         }
     }
 
-    /// Refuses to start where a day's budget is spent.
-    fn reserve_day(&self, work: &Work, agent: &AgentSpec) -> Result<(), (&'static str, String)> {
+    /// Sets aside what the program has spent and the journal does not count yet.
+    ///
+    /// # Errors
+    /// A day's budget is spent.
+    pub(super) fn reserved(
+        &self,
+        work: &Work,
+        agent: &AgentSpec,
+        money: Money,
+    ) -> Result<(), String> {
         let parts = &self.parts;
         let around: Sources<'_> = (parts.view.as_ref(), parts.store.as_ref(), parts.clock.now());
-        let config = &parts.definitions.current().config;
-        let reserved = parts.view.spending.reserve(
+        parts.view.spending.reserve(
             (payer(&work.spec), &work.spec.skill),
-            Money::default(),
+            money,
             agent.per_day,
-            config,
+            &parts.definitions.current().config,
             around,
-        );
-        reserved.map_err(|why| ("budget_exhausted", why))
+        )
+    }
+
+    /// Prices of the model that the program uses, if the configuration has a model of that name.
+    fn prices(&self, program: &AgentProgram) -> Option<Prices> {
+        let name = program.model.as_ref()?;
+        let definitions = self.parts.definitions.current();
+        let models = &definitions.config.models;
+        let named = models.get(name);
+        let named = named.or_else(|| models.values().find(|model| model.name == *name));
+        named?.prices
     }
 }
 

@@ -38,20 +38,21 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Keeps a turn before anything follows it.
+    /// Keeps a turn before anything follows it, and `next` with it.
     pub(super) fn keep_turn(
         &mut self,
         number: u32,
         request: &str,
         turn: &Turn,
         spent: Spent,
+        next: Option<Event>,
     ) -> Result<(), Halt> {
         let answer = self.masked(turn).map_err(|error| Halt {
             code: "internal".to_owned(),
             message: format!("the turn cannot be kept: {error}"),
             again: false,
         })?;
-        let event = Event::TurnTaken {
+        let taken = Event::TurnTaken {
             attempt: self.attempt,
             turn: TurnRecord {
                 number,
@@ -60,8 +61,13 @@ impl<'a> Telling<'a> {
                 spent,
             },
         };
+        self.record(std::iter::once(taken).chain(next).collect())
+    }
+
+    /// Records what must be durable before the next step.
+    pub(super) fn record(&self, events: Vec<Event>) -> Result<(), Halt> {
         let inbox = &self.performer.parts.inbox;
-        if inbox.record(self.work.spec.run, vec![event]) {
+        if inbox.record(self.work.spec.run, events) {
             self.log_events();
             return Ok(());
         }
@@ -73,9 +79,9 @@ impl<'a> Telling<'a> {
     }
 
     /// Notes something that need not be durable before the next step.
-    pub(super) fn note_event(&self, event: Event) {
+    pub(super) fn note_events(&self, events: Vec<Event>) {
         let inbox = &self.performer.parts.inbox;
-        inbox.note(self.work.spec.run, vec![event]);
+        inbox.note(self.work.spec.run, events);
     }
 
     pub(super) fn note(&self, text: &str) {

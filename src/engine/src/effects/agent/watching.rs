@@ -1,15 +1,16 @@
 //! An agent program while it works: what it prints is shown, its turns are kept, and at a limit it is ended.
 
-use workerctl_agent::Turn;
 use workerctl_agent::cli::{Exit, Fault, Format, Reading, Seen};
+use workerctl_agent::{Halt, Turn, Usage};
 
 use super::super::super::work::Work;
 use super::super::command::{TAIL_BYTES_MAX, Tail};
 use super::super::notes::Note;
+use super::ledger::Ledger;
 use super::telling::Telling;
 use crate::machine::Event;
 use crate::model::Timestamp;
-use crate::model::agent::{AgentProgram, AgentSpec, Money, Spent, Tokens};
+use crate::model::agent::{AgentProgram, AgentSpec, Prices, Spent};
 use crate::model::evidence::Ended;
 use crate::process::{self, EndCause, ExitStatus, OutputSink, Spawned, Stream};
 
@@ -37,8 +38,9 @@ pub(super) struct Sink<'a> {
     tail: Tail,
     error_line: Vec<u8>,
     spent: Spent,
-    /// Money of this attempt that stands in the journal.
-    counted: u64,
+    ledger: Ledger,
+    /// Whether the journal has something that is counted if nothing replaces it.
+    in_flight: bool,
     enough: Option<Enough>,
 }
 
@@ -70,18 +72,20 @@ impl<'a> Sink<'a> {
     pub(super) fn new(
         telling: Telling<'a>,
         agent: &'a AgentSpec,
-        format: Format,
+        (format, prompt_bytes): (Format, usize),
+        prices: Option<Prices>,
         note: std::io::Result<Note<'a>>,
     ) -> Sink<'a> {
         Sink {
+            ledger: Ledger::new(&format, prices),
+            in_flight: false,
             spent: telling.work.run.facts.spent,
             telling,
             agent,
-            reading: Reading::new(format),
+            reading: Reading::new(format).with_prompt(prompt_bytes),
             note,
             tail: Tail::of(TAIL_BYTES_MAX),
             error_line: Vec::new(),
-            counted: 0,
             enough: None,
         }
     }
@@ -91,11 +95,32 @@ impl<'a> Sink<'a> {
         self.reading.text()
     }
 
-    /// Takes what is known only when the stream has ended, and money that was counted after the last turn.
-    pub(super) fn end(&mut self) {
+    /// Records that the program is about to ask for its first turn.
+    pub(super) fn begins(&mut self) -> Result<(), Halt> {
+        self.in_flight = true;
+        self.telling.record(vec![self.request_sent()])
+    }
+
+    /// What is counted if the engine is lost now.
+    fn request_sent(&self) -> Event {
+        Event::RequestSent {
+            attempt: self.telling.attempt,
+            spent: self.ledger.in_flight(Some(self.reading.next_request())),
+        }
+    }
+
+    /// Takes what is known only when the stream has ended, and counts what the journal has not. A program that has ended by
+    /// itself has no request in flight.
+    pub(super) fn end(&mut self, finished: Option<&process::Finished>) {
+        let was_ended = finished.is_some_and(|finished| {
+            let by_itself = matches!(finished.ended, EndCause::ByItself);
+            !by_itself || matches!(finished.status, ExitStatus::Signalled(_))
+        });
+        let was_asking = was_ended && self.reading.is_asking();
         let seen = self.reading.end();
         self.take(seen);
-        self.settle();
+        let is_asking = was_asking && self.reading.is_asking();
+        self.settle(is_asking.then(|| self.reading.next_request()));
     }
 
     fn error_piece(&mut self, bytes: &[u8], more: bool) -> Vec<Seen> {
@@ -127,7 +152,13 @@ impl<'a> Sink<'a> {
                 Seen::Answered { is_error, text } => self.telling.report_result(is_error, &text),
                 Seen::Refused { tool } => self.telling.tell(&format!("  refused: `{tool}`")),
                 Seen::Noted(text) | Seen::Unknown(text) => self.telling.note(&text),
-                Seen::Turn(turn) => self.keep(&turn),
+                Seen::Turn { turn, reported } => self.keep(&turn, reported),
+                Seen::Lost { tokens, reported } => {
+                    let spent = self.ledger.lost(tokens, reported);
+                    let next = self.request_sent();
+                    self.in_flight = true;
+                    self.add("incomplete", spent, Some(next));
+                }
             }
         }
         if self.reading.is_stuck() {
@@ -136,27 +167,23 @@ impl<'a> Sink<'a> {
     }
 
     /// Keeps a turn; what is too much ends the program.
-    fn keep(&mut self, turn: &Turn) {
+    fn keep(&mut self, turn: &Turn, reported: Usage) {
         self.telling.end_line();
         let usage = turn.usage.unwrap_or_default();
-        let spent = Spent {
-            tokens: Tokens {
-                input: usage.input,
-                output: usage.output,
-                cache_read: usage.cache_read,
-                cache_write: usage.cache_write,
-            },
-            money: self.uncounted(),
-            unmeasured: u32::from(turn.usage.is_none()),
-        };
+        let mut spent = self.ledger.turn(usage, reported, self.reading.cost());
+        spent = spent.plus(self.ledger.total(self.reading.total()));
         self.spent = self.spent.plus(spent);
         let facts = &self.telling.work.run.facts;
         let number = facts.turns.saturating_add(self.reading.turns());
-        if let Err(halt) = self.telling.keep_turn(number, "", turn, spent) {
+        // With its last turn a program ends by itself, if it has nothing left to call.
+        let goes_on = !turn.calls.is_empty() && self.reading.total().is_none();
+        let open = self.ledger.in_flight(None);
+        self.in_flight = goes_on || open != Spent::default();
+        let next = self.in_flight.then(|| self.request_sent());
+        if let Err(halt) = self.telling.keep_turn(number, "", turn, spent, next) {
             self.enough.get_or_insert(Enough::Journal(halt.message));
         }
         let limit = turns_left(self.telling.work, self.agent);
-        // With its last turn a program ends by itself, if it has nothing left to call.
         if self.reading.turns() >= limit && !turn.calls.is_empty() {
             self.enough.get_or_insert(Enough::Turns);
         }
@@ -167,40 +194,49 @@ impl<'a> Sink<'a> {
 
     fn over_budget(&self) -> Option<String> {
         let budget = &self.agent.budget;
-        let tokens = self.spent.tokens;
+        let (tokens, money) = self.ledger.uncounted();
+        let of_day = self
+            .telling
+            .performer
+            .reserved(self.telling.work, self.agent, money);
+        let tokens = self.spent.tokens.plus(tokens);
         let tokens = tokens.sum().saturating_sub(tokens.cache_read);
         if let Some(limit) = budget.tokens.filter(|limit| tokens > *limit) {
             return Some(format!(
                 "{tokens} of {limit} tokens are spent (`budget.tokens`)"
             ));
         }
-        let money = self.spent.money.unwrap_or_default();
-        let limit = budget.money.filter(|limit| money > *limit)?;
-        Some(format!("{money} of {limit} is spent (`budget.money`)"))
+        let money = self.spent.money.unwrap_or_default().plus(money);
+        if let Some(limit) = budget.money.filter(|limit| money > *limit) {
+            return Some(format!("{money} of {limit} is spent (`budget.money`)"));
+        }
+        of_day.err()
     }
 
-    /// What the program says that it has cost since the journal was told.
-    fn uncounted(&mut self) -> Option<Money> {
-        let all = self.reading.cost()?;
-        let since = all.saturating_sub(self.counted);
-        self.counted = all;
-        Some(Money(since))
-    }
-
-    fn settle(&mut self) {
+    fn settle(&mut self, next: Option<Usage>) {
         self.telling.end_line();
-        let Some(money) = self.uncounted().filter(|money| *money > Money::default()) else {
-            return;
-        };
-        let spent = Spent {
-            money: Some(money),
-            ..Spent::default()
-        };
-        self.telling.note_event(Event::TurnFailed {
+        let (total, cost) = (self.reading.total(), self.reading.cost());
+        let spent = self.ledger.end(total, cost, next);
+        if self.in_flight || spent.tokens.sum() > 0 || spent.money.is_some_and(|it| !it.is_zero()) {
+            let code = if spent.unmeasured > 0 {
+                "estimated"
+            } else {
+                "counted_later"
+            };
+            self.add(code, spent, None);
+        }
+    }
+
+    /// Counts what no turn has counted; `next` follows.
+    fn add(&mut self, code: &str, spent: Spent, next: Option<Event>) {
+        self.spent = self.spent.plus(spent);
+        let failed = Event::TurnFailed {
             attempt: self.telling.attempt,
-            code: "counted_later".to_owned(),
+            code: code.to_owned(),
             spent,
-        });
+        };
+        let events = std::iter::once(failed).chain(next);
+        self.telling.note_events(events.collect());
     }
 
     /// How the attempt has ended.

@@ -68,7 +68,9 @@ impl Tools<'_> {
             spent: ended.spent,
             failed: ended.failed,
         };
-        inbox.note(self.work.spec.run, vec![event]);
+        // Durable, so that budgets of the day have it before the next request. If it is not recorded the engine is ending, and
+        // the next one counts it.
+        _ = inbox.record(self.work.spec.run, vec![event]);
         ended.answer
     }
 }
