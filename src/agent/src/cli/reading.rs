@@ -97,6 +97,8 @@ pub struct Reading {
     last_request: Option<Usage>,
     /// Bytes of the prompt and of what was said since.
     context_bytes: usize,
+    /// How many of these the last request had.
+    sent_bytes: usize,
     /// Calls of the last turn whose tools have not answered.
     open_calls: usize,
     pub(super) seen: Vec<Seen>,
@@ -160,6 +162,7 @@ impl Reading {
             total: None,
             last_request: None,
             context_bytes: 0,
+            sent_bytes: 0,
             open_calls: 0,
             seen: Vec::new(),
         }
@@ -192,7 +195,8 @@ impl Reading {
         self.total
     }
 
-    /// Estimates the tokens of the program's next request: at least those of the request before.
+    /// Estimates the tokens of the program's next request: those of the request before if they are known, else by its size,
+    /// where what the request before had counts as read from a cache.
     pub fn next_request(&self) -> Usage {
         match self.last_request {
             Some(last) => Usage {
@@ -201,7 +205,8 @@ impl Reading {
                 ..Usage::default()
             },
             None => Usage {
-                input: estimated_tokens(self.context_bytes),
+                input: estimated_tokens(self.context_bytes.saturating_sub(self.sent_bytes)),
+                cache_read: estimated_tokens(self.sent_bytes),
                 ..Usage::default()
             },
         }
@@ -350,6 +355,7 @@ impl Reading {
         let turn = std::mem::take(&mut self.turn);
         let (usage, estimated) = turn.metered(self.next_request());
         let bytes = turn.content_bytes().max(turn.streamed_bytes);
+        self.sent_bytes = self.context_bytes;
         self.context_bytes = self.context_bytes.saturating_add(bytes);
         self.last_request = turn.usage.filter(|usage| usage.request() > 0);
         self.open_calls = turn.calls.len().saturating_sub(turn.answered);
