@@ -32,10 +32,10 @@ mod landing;
 mod lent;
 #[path = "main_job/links.rs"]
 mod links;
-#[path = "main_job/merges.rs"]
-mod merges;
 #[path = "main_job/long_output.rs"]
 mod long_output;
+#[path = "main_job/merges.rs"]
+mod merges;
 #[path = "main_job/misuse.rs"]
 mod misuse;
 #[path = "main_job/moved.rs"]

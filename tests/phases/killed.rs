@@ -126,7 +126,10 @@ fn a_change_beyond_declared_outputs_is_unknown_after_a_crash_and_kept() {
             assert!(shown.contains("not landed: `workerctl diff"), "{shown}");
             let resolve = ["resolve", &run, "--as", "succeeded", "--note", "n"];
             let resolved = workspace.run(&resolve).expect_code(0).stderr;
-            assert!(resolved.contains("git merge --squash refs/workerctl/runs/"), "{resolved}");
+            assert!(
+                resolved.contains("git merge --squash refs/workerctl/runs/"),
+                "{resolved}"
+            );
             let diff = workspace.run(&["diff", &run]).expect_code(0).stdout;
             assert!(diff.contains(kept), "{skill}: {diff}");
             let kept = format!(

@@ -401,18 +401,17 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
 
 /// Returns the command that shows the change of a mutating run that has ended without a commit.
 fn not_landed(summary: &RunSummary) -> Option<String> {
-    let has_none = summary.commit.is_none() && summary.kept_commit.is_none();
-    let is_shown = summary.mutating && summary.outcome.is_some() && has_none;
-    is_shown.then(|| format!("workerctl diff {}", summary.run.short()))
+    let has_ended = summary.mutating && summary.outcome.is_some();
+    let is_landed = summary.commit.is_some() || summary.kept_commit.is_some();
+    (has_ended && !is_landed).then(|| format!("workerctl diff {}", summary.run.short()))
 }
 
 /// Returns a hint at the change of a run that was resolved: recording its outcome lands nothing.
 pub(crate) fn unlanded_hint(summary: &RunSummary) -> Option<Line> {
     let diff = not_landed(summary)?;
-    let run = summary.run;
+    let kept = format!("refs/workerctl/runs/{}/commit", summary.run);
     Some(Line::of(DIM, "hint: ").text(format!(
-        "nothing of it lands: `{diff}` shows what it changed, if anything, and \
-         `git merge --squash refs/workerctl/runs/{run}/commit` applies it"
+        "nothing of it lands: `{diff}` shows what it changed, `git merge --squash {kept}` applies it"
     )))
 }
 

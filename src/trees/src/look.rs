@@ -41,11 +41,7 @@ pub(crate) type HeadChanges = BTreeMap<Vec<u8>, ChangedPath>;
 
 /// What git has of the run besides its files: paths that it follows although its rules ignore them, what its commits
 /// change, and submodules of its index.
-pub(crate) type GitState<'a> = (
-    &'a BTreeSet<Vec<u8>>,
-    &'a HeadChanges,
-    &'a IndexedLinks,
-);
+pub(crate) type GitState<'a> = (&'a BTreeSet<Vec<u8>>, &'a HeadChanges, &'a IndexedLinks);
 
 /// What the walk found.
 #[derive(Debug, Default)]
@@ -233,7 +229,11 @@ impl<'a> TreeWalk<'a> {
         };
         match (known.laid, known.base) {
             // Its own commits have removed it.
-            (Laid::Over(_), _) if self.in_head(&known.path).is_some_and(|new| new.is_none()) => {}
+            (Laid::Over(_), _)
+                if self
+                    .head
+                    .get(&known.path)
+                    .is_some_and(|head| head.new.is_none()) => {}
             (Laid::Over(_), _) => self.problem(problems::overlay_changed(&known.path)),
             (Laid::No, Some(base)) => self.change(known.path.clone(), Some(base), None, 0),
             _ => {}
@@ -264,7 +264,7 @@ impl<'a> TreeWalk<'a> {
         match (known.laid, known.base) {
             (Laid::Over(laid), _) if !laid.is_same(item) => {
                 // A merge of the run has put there what its commits have.
-                let new = self.in_head(&known.path).flatten();
+                let new = self.head.get(&known.path).and_then(|head| head.new);
                 if new.is_none_or(|new| !new.is_same(item)) {
                     self.problem(problems::overlay_changed(&known.path));
                 }
@@ -276,11 +276,6 @@ impl<'a> TreeWalk<'a> {
             _ => {}
         }
         Ok(true)
-    }
-
-    /// Returns what the run's commits have at a path that they change.
-    fn in_head(&self, path: &[u8]) -> Option<Option<Item>> {
-        self.head.get(path).map(|change| change.new)
     }
 
     /// Content and mode of a file or link; `None` for anything else, or where it cannot be read.

@@ -75,12 +75,13 @@ pub(crate) fn look(
         let text = fs::read_to_string(&dot).unwrap_or_default();
         let inner = text.trim_end().strip_prefix("gitdir: ");
         let inner = inner.and_then(|inner| place.join(inner).canonicalize().ok());
-        match inner
+        let is_inside = inner
             .zip(own)
-            .is_some_and(|(inner, own)| inner.starts_with(own))
-        {
-            true => damage(tree)?,
-            false => Some("it lies outside of the tree".to_owned()),
+            .is_some_and(|(inner, own)| inner.starts_with(own));
+        if is_inside {
+            damage(tree)?
+        } else {
+            Some("it lies outside of the tree".to_owned())
         }
     } else {
         damage(place)?

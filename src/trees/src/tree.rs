@@ -286,7 +286,12 @@ impl Tree {
             }
         };
         step(&mut self.observer, "look at the files")?;
-        let mut found = self.look(start, manifest, repo.as_ref(), (&added(&head), &head, &links))?;
+        let mut found = self.look(
+            start,
+            manifest,
+            repo.as_ref(),
+            (&added(&head), &head, &links),
+        )?;
         refusals.extend(found.problems);
         refusals.extend(kept_is_tracked(&Keep::read(&start.keep)?, &head));
         // Where something is laid over, the result has what the run's commits have.
@@ -334,12 +339,12 @@ impl Tree {
         result: &RunResult,
     ) -> Result<Vec<RepoPath>, TreeError> {
         let manifest = self.manifest_of(start)?;
-        let changed = result.changes.iter();
-        let changed = changed
+        let tracked = result.changes.iter();
+        let tracked = tracked
             .map(|change| change.path.as_bytes().to_vec())
             .collect();
         let (head, links) = (HeadChanges::default(), self.indexed_links());
-        let found = self.look(start, &manifest, None, (&changed, &head, &links));
+        let found = self.look(start, &manifest, None, (&tracked, &head, &links));
         // These come from the run's commits, and not from the tree.
         let changes = result.changes.iter();
         let changes = changes.filter(|change| !manifest.is_covered(change.path.as_bytes()));

@@ -104,6 +104,7 @@ impl ClockRecord {
 
     /// Compares the clocks for a sweep, which also brings the time of expiry closer to a wall clock that is believed
     /// again. `newest` is the newest instant on record: a wall clock before it is doubted as well.
+    #[must_use]
     pub fn sweep(&self, wall: Timestamp, boot: BootTime, newest: Option<Timestamp>) -> ClockRecord {
         let mut seen = self.observe(wall, &boot);
         let is_young = wall.millis_since(seen.steady_since) < STEADY_MS;

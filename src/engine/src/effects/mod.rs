@@ -26,6 +26,7 @@ pub(super) mod agent;
 mod command;
 mod commit;
 mod compact;
+mod definitions;
 mod execute;
 mod forget;
 mod held;

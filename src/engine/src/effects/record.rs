@@ -3,27 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use workerctl_landing::{Import, LandError, Unobserved, import};
-use workerctl_trees::{HeadState, PathChange, RunResult, TreeError};
+use workerctl_trees::{HeadState, RunResult, TreeError};
 
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
-use crate::catalog::worker_directories;
 use crate::git::{self, GitError, Oid, RepoPath};
 use crate::machine::{AfterRestore, Event, Goal, State, TREE_LOST};
-use crate::model::config::CONFIG_FILE;
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
-use crate::model::spec::{Gate, OutputKind};
+use crate::model::spec::OutputKind;
 use crate::thread::mask::Masker;
-
-/// What lies in a workspace beside the workers and says what is run, and how.
-const DEFINITIONS: [&str; 2] = ["workspace/skills", CONFIG_FILE];
-
-/// Git's mode of a symbolic link.
-const MODE_LINK: u32 = 0o120_000;
 
 /// How many ignored files a note names.
 const IGNORED_SHOWN_MAX: usize = 5;
@@ -36,47 +28,6 @@ impl Performer {
         match self.recorded(work) {
             Ok(result) => Event::ResultRecorded { attempt, result },
             Err(failure) => Event::RecordingFailed { attempt, failure },
-        }
-    }
-
-    /// What runs in the sandbox would get out of it by a definition that says `sandbox: off`: that lands only where a
-    /// person approves the result.
-    fn refuse_definitions(&self, work: &Work, change: &RunResult) -> Result<(), Failure> {
-        if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
-            return Ok(());
-        }
-        let spec = tree_spec(work)?;
-        let root = Path::new(&work.spec.workspace).strip_prefix(&spec.workdir);
-        let root = root.unwrap_or(Path::new(""));
-        let config = &self.parts.definitions.current().config;
-        let linked = worker_directories(&self.parts.workspace, config);
-        let is_definition = |change: &&PathChange| {
-            let path = change.path.to_string();
-            let Ok(path) = Path::new(&path).strip_prefix(root) else {
-                return false;
-            };
-            // A new link on the way to workers makes definitions of what it leads to.
-            let is_link = change.new.as_ref().is_some_and(|new| new.mode == MODE_LINK);
-            DEFINITIONS.iter().any(|name| path.starts_with(name))
-                || config.workers.define(path)
-                || linked.iter().any(|directory| path.starts_with(directory))
-                || is_link && config.workers.meet(path)
-        };
-        // A merge may bring what is committed in the checkout: it changes nothing of what runs.
-        let is_known = |change: &PathChange| {
-            let entry = git::head_entry(Path::new(&spec.workdir), &change.path).ok();
-            let new = change.new.as_ref();
-            entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
-        };
-        let mut definitions = change.changes.iter().filter(is_definition);
-        match definitions.find(|change| !is_known(change)) {
-            None => Ok(()),
-            Some(PathChange { path, .. }) => {
-                let message = format!(
-                    "`{path}` says what is run, and a run in the sandbox does not change that unseen; `approval_required: true` has a person look first, `sandbox: off` lets it"
-                );
-                Err(Failure::new(Step::Record, "definitions_changed", message))
-            }
         }
     }
 
