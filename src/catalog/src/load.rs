@@ -40,14 +40,11 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     found.config = stamp;
     let fingerprint = Fingerprint::of(&found);
     let (registry, registry_problems) = registry::read(&opened, &config.workers);
-    let (files, problems) = (found.units, found.problems);
-    let reusable = previous.filter(|previous| {
-        let is_placed_alike = previous.root == opened.path() && previous.zones == zones;
-        is_placed_alike && previous.config == config
-    });
-    let units = read_units(&files, &opened, options, &config, reusable);
+    let is_like = |previous: &&Catalog| previous.root == opened.path() && previous.zones == zones;
+    let reusable = previous.filter(|previous| is_like(previous) && previous.config == config);
+    let units = read_units(&found.units, &opened, options, &config, reusable);
     let mut assembly = Assembly {
-        problems: [config_problems, problems, registry_problems].concat(),
+        problems: [config_problems, found.problems, registry_problems].concat(),
         rejected: Vec::new(),
         workers: Vec::new(),
         drafts: Vec::new(),
@@ -74,8 +71,8 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     let found = roots::load(&opened, &known);
     assembly.problems.extend(found.problems);
     if !config_is_known {
-        let told = config_unknown(!schedules.is_empty(), &found.skills);
-        assembly.problems.extend(told);
+        let unknown = config_unknown(!schedules.is_empty(), &found.skills);
+        assembly.problems.extend(unknown);
     }
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
@@ -94,10 +91,9 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         drafts: assembly.drafts,
         names: Folded::default(),
     };
-    if let Some(checker) = options.text_checker {
-        let found = checker.check_all(&catalog.workers);
-        catalog.problems.extend(found);
-    }
+    let checker = options.text_checker.into_iter();
+    let found = checker.flat_map(|checker| checker.check_all(&catalog.workers));
+    catalog.problems.extend(found);
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
     catalog

@@ -12,6 +12,9 @@ use crate::template::{PathPattern, PathValue, Scope};
 
 const CODE: &str = "destination-shared";
 
+/// Pairs of patterns that are compared in full; a workspace with more of them has hundreds of similar destinations.
+const COMPARISONS_MAX: u32 = 20_000;
+
 /// One output of a skill, and the paths that it can have.
 struct Destination<'a> {
     skill: &'a Skill,
@@ -57,6 +60,7 @@ fn shared_with(all: &[Destination<'_>]) -> Vec<Option<usize>> {
     // Paths can be the same only if the fixed beginning of one pattern is the beginning of the other's.
     distinct.sort();
     let mut open: Vec<&(String, &PathPattern, usize)> = Vec::new();
+    let mut comparisons = 0;
     for candidate in &distinct {
         let (prefix, pattern, index) = candidate;
         while open
@@ -66,7 +70,10 @@ fn shared_with(all: &[Destination<'_>]) -> Vec<Option<usize>> {
             open.pop();
         }
         let other = open.iter().find(|(_, other, at)| {
-            all[*at].address() != all[*index].address() && pattern.intersects(other)
+            let is_near =
+                all[*at].address() != all[*index].address() && !pattern.ends_differ(other);
+            comparisons += u32::from(is_near);
+            is_near && comparisons <= COMPARISONS_MAX && pattern.intersects(other)
         });
         if let Some((.., other)) = other {
             let (earlier, later) = (*index.min(other), *index.max(other));
@@ -110,6 +117,13 @@ impl<'a> Destination<'a> {
 
 /// The outputs of a skill whose paths other skills can have.
 fn destinations(skill: &Skill) -> Vec<Destination<'_>> {
+    if skill
+        .outputs
+        .iter()
+        .all(|output| output.destination.is_none())
+    {
+        return Vec::new();
+    }
     let Ok(names) = names::names(skill) else {
         return Vec::new();
     };

@@ -143,15 +143,12 @@ pub fn author(cwd: &Path, configured: Option<&str>) -> Result<Author, AuthorErro
 /// None is known, or a value is not usable.
 pub fn identity(cwd: &Path, configured: Option<&str>) -> Result<Identity, AuthorError> {
     let dates = (date("GIT_AUTHOR_DATE")?, date("GIT_COMMITTER_DATE")?);
-    let (author, committer) = match configured {
-        Some(text) => {
-            let author = parsed(text)?;
-            (author.clone(), author)
-        }
-        None => {
-            let config = configuration(cwd)?;
-            (role(&config, "author")?, role(&config, "committer")?)
-        }
+    let (author, committer) = if let Some(text) = configured {
+        let author = parsed(text)?;
+        (author.clone(), author)
+    } else {
+        let config = configuration(cwd)?;
+        (role(&config, "author")?, role(&config, "committer")?)
     };
     Ok(Identity {
         author,

@@ -63,20 +63,20 @@ pub fn create_repository(dir: &Path) -> Result<Facts, GitError> {
 }
 
 /// Gives all of a new repository the permissions that `core.sharedRepository` of a user asks for, as `git init` does.
-fn share(made: &Repository, sharing: Sharing) -> Result<(), GitError> {
+fn share(repository: &Repository, sharing: Sharing) -> Result<(), GitError> {
     let value = match sharing {
         Sharing::Umask => return Ok(()),
         Sharing::AtLeast(mode) if mode & 0o004 == 0 => "1".to_owned(),
         Sharing::AtLeast(_) => "2".to_owned(),
         Sharing::Exactly(mode) => format!("0{mode:o}"),
     };
-    let fail = git_write("write the settings of", made.path());
-    let mut config = made.config().map_err(&fail)?;
+    let fail = git_write("write the settings of", repository.path());
+    let mut config = repository.config().map_err(&fail)?;
     config
         .set_str("core.sharedrepository", &value)
         .and_then(|()| config.set_bool("receive.denyNonFastforwards", true))
         .map_err(fail)?;
-    let mut left = vec![made.path().to_owned()];
+    let mut left = vec![repository.path().to_owned()];
     while let Some(path) = left.pop() {
         sharing.adjust(&path)?;
         if path.is_dir() {

@@ -151,7 +151,7 @@ fn usage(reported: &Value) -> Usage {
 fn total(event: &Value) -> Option<Usage> {
     let models = event.get("modelUsage").and_then(Value::as_object);
     let mut sum = Usage::default();
-    for of in models.into_iter().flat_map(|models| models.values()) {
+    for of in models.into_iter().flat_map(serde_json::Map::values) {
         sum.input = sum.input.saturating_add(number(of, "inputTokens"));
         sum.output = sum.output.saturating_add(number(of, "outputTokens"));
         let (read, write) = ("cacheReadInputTokens", "cacheCreationInputTokens");

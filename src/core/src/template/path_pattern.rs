@@ -104,9 +104,22 @@ impl PathPattern {
         fixed.collect()
     }
 
+    /// Whether the fixed texts at their beginnings or ends differ: then no path is in both sets. This is quick.
+    pub fn ends_differ(&self, other: &PathPattern) -> bool {
+        let differ = |(one, other): (&Atom, &Atom)| match (*one, *other) {
+            (Atom::Gap, _) | (_, Atom::Gap) => Some(false),
+            (one, other) => (!is_alike(one, other)).then_some(true),
+        };
+        let (mut begins, mut ends) = (
+            self.0.iter().zip(&other.0),
+            self.0.iter().rev().zip(other.0.iter().rev()),
+        );
+        begins.find_map(differ) == Some(true) || ends.find_map(differ) == Some(true)
+    }
+
     /// Whether some path is in both sets.
     pub fn intersects(&self, other: &PathPattern) -> bool {
-        if self.0.len().saturating_mul(other.0.len()) > 4_000_000 {
+        if self.ends_differ(other) {
             return false;
         }
         // `row[j]`: the rest of `self` and `other` from `j` on have a text in common.
@@ -150,7 +163,9 @@ fn append(patterns: &mut Vec<PathPattern>, value: &PathValue) {
         PathValue::Date | PathValue::Time | PathValue::Any => &[],
     };
     if texts.len() < 2 {
-        patterns.iter_mut().for_each(|pattern| pattern.push(value));
+        for pattern in patterns.iter_mut() {
+            pattern.push(value);
+        }
     } else if texts.len().saturating_mul(patterns.len()) > PATTERNS_MAX {
         append(patterns, &PathValue::Any);
     } else {

@@ -14,7 +14,7 @@ pub use hooks::HookStory;
 
 use crate::machine::{Entry, Event, FoldError, Goal, Run, State};
 use crate::model::agent::TurnRecord;
-use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
+use crate::model::evidence::{CheckRecord, CommitsMade, Execution, OutputState, RestoreReport};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::spec::OutputKind;
 use crate::model::{RunId, RunSpec, Timestamp, Zone};
@@ -283,6 +283,14 @@ impl<'a> Story<'a> {
         self.turns.push(spent::turn(attempt, turn));
     }
 
+    fn execution_finished(&mut self, before: &Run, execution: &Execution) {
+        let failure = self.why_ended(before, &execution.ended);
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.execution = Some(execution.clone());
+            attempt.failure = failure;
+        }
+    }
+
     fn take(&mut self, before: &Run, entry: &Entry) {
         match &entry.event {
             Event::Admitted { .. } => {
@@ -294,11 +302,7 @@ impl<'a> Story<'a> {
                 self.pre_checks.clone_from(checks);
             }
             Event::ExecutionFinished { execution, .. } => {
-                let failure = self.why_ended(before, &execution.ended);
-                if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.execution = Some(execution.clone());
-                    attempt.failure = failure;
-                }
+                self.execution_finished(before, execution);
             }
             Event::OwnerLost => self.owner_lost(before),
             Event::ChildStarted { run, .. } => self.children.push(*run),

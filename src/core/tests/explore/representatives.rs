@@ -157,15 +157,13 @@ fn of_attempt(run: &Run) -> Vec<Event> {
             events.push(Event::ExecutionFinished { attempt, execution });
         }
         events.extend(of_conversation(attempt));
-        for written in [true, false] {
-            let result = recorded(written);
-            events.push(Event::ResultRecorded { attempt, result });
-        }
-        let result = Recorded {
+        let incomplete = Recorded {
             incomplete: Some("`notes.txt` is not a declared output".to_owned()),
             ..recorded(true)
         };
-        events.push(Event::ResultRecorded { attempt, result });
+        for result in [recorded(true), recorded(false), incomplete] {
+            events.push(Event::ResultRecorded { attempt, result });
+        }
         let failed = failure(Step::Verify);
         for failure in [
             failed.clone(),

@@ -32,10 +32,6 @@ impl Money {
     }
 
     /// Whether it is nothing.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands in a reference"
-    )]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }

@@ -165,8 +165,9 @@ fn no_part_of_a_secret_stands_at_the_cut() {
 fn what_one_line_writes_without_end_is_bounded_and_a_progress_bar_is_one_line() {
     let place = place();
     let mut writer = place.bounded(1024 * 1024, Masker::none());
+    let long = vec![b'x'; 64 * 1024];
     for _ in 0..100 {
-        writer.output(AT, 1, Source::Check, &[b'x'; 64 * 1024]);
+        writer.output(AT, 1, Source::Check, &long);
         writer.output(AT, 1, Source::Stdout, format!("\r{:>9000}", 1).as_bytes());
         let bytes = std::fs::metadata(place.log()).unwrap().len();
         assert!(bytes < 4 * 1024 * 1024, "{bytes}");
