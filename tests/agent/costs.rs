@@ -66,8 +66,8 @@ fn spent(shown: &Value) -> &Value {
 
 /// Thousandths of what was spent.
 fn thousandths(money: &Value) -> u64 {
-    let money: f64 = money.as_str().unwrap_or("0").parse().unwrap();
-    (money * 1_000.0).round() as u64
+    let (whole, part) = money.as_str().unwrap_or("0.00").split_once('.').unwrap();
+    format!("{whole}{part:0<3}").parse().unwrap()
 }
 
 #[test]
