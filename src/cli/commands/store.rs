@@ -41,17 +41,6 @@ enum What {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    if let What::Gc {
-        dry_run,
-        trust_clock,
-    } = args.what
-    {
-        let request = ForgetRequest {
-            dry_run,
-            trust_clock,
-        };
-        return forget(session, &request);
-    }
     let site = session.site()?;
     match args.what {
         What::Info => {
@@ -81,7 +70,16 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
                 Exit::Failed
             })
         }
-        What::Gc { .. } => Ok(Exit::Ok),
+        What::Gc {
+            dry_run,
+            trust_clock,
+        } => forget(
+            session,
+            &ForgetRequest {
+                dry_run,
+                trust_clock,
+            },
+        ),
         What::Rebuild => {
             let definitions = Definitions::load(&site.workspace);
             definitions.expect_known_config()?;
@@ -93,10 +91,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             )?;
             let threads = verify::newest(&site, None, None)?;
             if session.json() {
-                session.print_json(
-                    &json!({"aside": done.aside, "report": done.report, "threads": threads}),
-                    "store",
-                );
+                let shown = json!({"aside": done.aside, "report": done.report, "threads": threads});
+                session.print_json(&shown, "store");
             } else {
                 print_rebuilt(session, &done);
                 print_threads(session, &threads);

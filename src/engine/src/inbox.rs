@@ -271,7 +271,7 @@ mod tests {
             |inbox| {
                 inbox.deliver(Delivery::Sealed {
                     unwritten: BTreeSet::new(),
-                })
+                });
             },
             |inbox| inbox.note(RunId::following(None, Timestamp::default(), 1), Vec::new()),
             |inbox| drop(inbox.request(Request::Settle).unwrap()),
