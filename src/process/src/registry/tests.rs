@@ -175,7 +175,7 @@ fn the_first_process_of_a_container_takes_no_process_of_others_for_its_own() {
 
 #[test]
 fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_started_it() {
-    let (a, b) = (command(10, EARLY, "a"), command(20, EARLY, "b"));
+    let (a, b) = (command(10, EARLY, "a"), command(20, EARLY + 1, "b"));
     let both = [Arc::clone(&a), Arc::clone(&b)];
     let dead = Stat {
         pid: u32::MAX,
