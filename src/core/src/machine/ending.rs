@@ -49,7 +49,7 @@ impl Run {
         goal: &Goal,
         ending: Option<&Ending>,
     ) {
-        if failure.code == TREE_LOST && ending.is_none() {
+        if self.plan.mutating && failure.code == TREE_LOST && ending.is_none() {
             return self.tree_lost(at, failure, goal);
         }
         self.facts.results.verification = StepResult::Failed {
