@@ -58,9 +58,9 @@ fn a_clock_that_is_a_year_ahead_for_a_moment_deletes_no_run() {
     clock.advance(60_000);
     clock.step(ahead);
     for dry_run in [true, false] {
-        let forgot = forget(dry_run);
-        assert_eq!(forgot.run_count, 0);
-        let doubt = forgot.clock_doubt.unwrap();
+        let answer = forget(dry_run);
+        assert_eq!(answer.run_count, 0);
+        let doubt = answer.clock_doubt.unwrap();
         assert_eq!(doubt.steady_since, clock.now());
         assert_eq!(doubt.believed_at, clock.now().plus_millis(DAY_MS));
         clock.advance(15_000);

@@ -66,9 +66,9 @@ pub fn create_repository(dir: &Path) -> Result<Facts, GitError> {
 fn share(repository: &Repository, sharing: Sharing) -> Result<(), GitError> {
     let value = match sharing {
         Sharing::Umask => return Ok(()),
-        Sharing::AtLeast(mode) if mode & 0o004 == 0 => "1".to_owned(),
+        Sharing::AtLeast(given) if given & 0o004 == 0 => "1".to_owned(),
         Sharing::AtLeast(_) => "2".to_owned(),
-        Sharing::Exactly(mode) => format!("0{mode:o}"),
+        Sharing::Exactly(given) => format!("0{given:o}"),
     };
     let fail = git_write("write the settings of", repository.path());
     let mut config = repository.config().map_err(&fail)?;

@@ -63,7 +63,7 @@ pub fn clear_left_locks(cwd: &Path) -> Result<Vec<PathBuf>, GitError> {
         return Ok(Vec::new());
     };
     // Two engines that clear the same lock could else remove the one that somebody takes in between.
-    let _lease = RepositoryLease::of(&git_dir, &common, "clearing locks", sharing(&common)?)?;
+    let _lease = RepositoryLease::of(&git_dir, &common, "clearing locks", sharing(&common))?;
     let mut cleared = Vec::new();
     for lock in left {
         if clear_if_stale(&lock.path)? {

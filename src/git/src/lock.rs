@@ -149,7 +149,7 @@ impl RepositoryLease {
 
     /// The same for a repository of which only its common directory is known.
     pub fn of_repository(common_dir: &Path, owner: &str) -> Result<Self, GitError> {
-        Self::of(common_dir, common_dir, owner, sharing(common_dir)?)
+        Self::of(common_dir, common_dir, owner, sharing(common_dir))
     }
 
     /// The same for a repository of which only its directories are known.

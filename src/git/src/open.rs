@@ -200,10 +200,19 @@ impl Handle {
     }
 }
 
-/// Who may work with the repository of this common directory.
-pub(super) fn sharing(common_dir: &Path) -> Result<Sharing, GitError> {
-    let flags = RepositoryOpenFlags::NO_SEARCH;
-    sharing_in(&open::open(common_dir, flags, "open the repository")?)
+/// Who may work with the repository of this common directory; the umask says it where its settings cannot be read. A pipe
+/// in their place is not waited for: an engine asks at its start.
+pub(super) fn sharing(common_dir: &Path) -> Sharing {
+    let is_file = std::fs::metadata(common_dir.join("config")).is_ok_and(|found| found.is_file());
+    let read = || {
+        let flags = RepositoryOpenFlags::NO_SEARCH;
+        sharing_in(&open::open(common_dir, flags, "open the repository")?)
+    };
+    if is_file {
+        read().unwrap_or_default()
+    } else {
+        Sharing::default()
+    }
 }
 
 fn sharing_in(repo: &Repository) -> Result<Sharing, GitError> {

@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn an_object_that_is_cut_off_is_named_and_not_read_without_end() {
     let bed = Bed::new();
-    let numbers: Vec<String> = (0..9_999).map(|number| number.to_string()).collect();
-    let text = numbers.join("\n");
+    let lines: Vec<String> = (0..9_999).map(|number| number.to_string()).collect();
+    let text = lines.join("\n");
     bed.write("large.txt", &text);
     bed.git(&["add", "-A"]);
     bed.git(&["commit", "-q", "-m", "large"]);
