@@ -89,35 +89,36 @@ type Tear = fn(&Workspace, &Path);
 /// What a run cannot be told from afterwards.
 const LOST: [(&str, Tear); 8] = [
     ("loose objects without their content", |_, git| {
-        objects(git).iter().for_each(|file| empty(file))
+        each_object(git, empty);
     }),
-    ("loose objects of zeros", |_, git| {
-        objects(git).iter().for_each(|file| zero(file))
-    }),
-    ("loose objects cut off", |_, git| {
-        objects(git).iter().for_each(|file| truncate(file))
-    }),
+    ("loose objects of zeros", |_, git| each_object(git, zero)),
+    ("loose objects cut off", |_, git| each_object(git, truncate)),
     ("loose objects that are gone", |_, git| {
-        objects(git)
-            .iter()
-            .for_each(|file| fs::remove_file(file).unwrap())
+        each_object(git, |file| fs::remove_file(file).unwrap());
     }),
     ("a pack and its index of zeros", |w, git| {
         pack(w, git);
-        objects(git).iter().for_each(|file| zero(file));
+        each_object(git, zero);
     }),
     ("an index of a pack cut off", |w, git| {
         pack(w, git);
-        objects(git)
-            .iter()
-            .filter(|file| file.extension().is_some_and(|end| end == "idx"))
-            .for_each(|file| truncate(file));
+        each_object(git, |file| {
+            if file.extension().is_some_and(|end| end == "idx") {
+                truncate(file);
+            }
+        });
     }),
     ("a `HEAD` of zeros", |_, git| zero(&git.join("HEAD"))),
     ("a branch without its content", |_, git| {
-        empty(&git.join("refs/heads/main"))
+        empty(&git.join("refs/heads/main"));
     }),
 ];
+
+fn each_object(git: &Path, damage: impl Fn(&Path)) {
+    for file in objects(git) {
+        damage(&file);
+    }
+}
 
 #[test]
 fn a_run_whose_tree_is_torn_is_unknown_and_the_next_one_has_a_new_tree() {
