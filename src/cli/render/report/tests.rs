@@ -37,6 +37,7 @@ fn a_failed_check_shows_its_evidence_and_where_there_is_more() {
       hint: `workerctl logs 03zevfqf --stream check` has all of their output
       outputs
         workspace/reports/weekly.md  1.2 KiB
+      changed (1), not landed: `workerctl diff 03zevfqf` shows it
       not restored  a/b: permission denied
       thread     /w/workspace/threads/T-1.json
     "#);
