@@ -246,6 +246,55 @@ fn what_a_program_changed_is_verified_and_lands_as_one_commit_beside_a_person_wh
 }
 
 #[test]
+fn a_retry_of_a_program_publishes_nothing_of_an_earlier_attempt() {
+    let skill = "  - {id: look, description: Looks, instructions: Look around., retry: {max_attempts: 2, backoff: 1ms}, \
+                 interface: {outputs: [{name: r, type: file, destination: out.txt}]}, \
+                 verification: [{command: 'test \"$WORKERCTL_ATTEMPT\" -ge 2'}]}\n";
+    let first = |text: &str| format!("test $WORKERCTL_ATTEMPT = 1 && {{ {text}; }}");
+    let draft = first("echo draft >> $WORKERCTL_OUTPUT_r; echo draft > $TMPDIR/left");
+    let rows = [
+        ("its answer", ":", "done\n"),
+        ("a file that it wrote", "echo final >> $WORKERCTL_OUTPUT_r", "final\n"),
+    ];
+    for (name, second, expected) in rows {
+        let clean = "test -e $TMPDIR/left && touch $did/dirty";
+        let script = format!(
+            "{clean}; {draft} || {second}; {}",
+            played("claude", "success", 0)
+        );
+        let rig = Rig::new("cli: claude", skill, &script);
+        let shown = rig.ran("look");
+        assert_eq!(ended(&shown), "succeeded", "{name}: {shown:#}");
+        assert_eq!(shown["summary"]["attempts"], 2, "{name}");
+        assert_eq!(rig.workspace.read("out.txt").unwrap(), expected, "{name}");
+        assert!(!rig.workspace.home.join("did/dirty").exists(), "{name}");
+    }
+}
+
+/// Its check passes, but the program had not said that it was done.
+#[test]
+fn a_program_that_was_lost_with_its_engine_is_unknown_whatever_it_wrote() {
+    let skill = "  - {id: fix, description: Fixes, instructions: Fix it., mutating: true, \
+                 interface: {outputs: [{name: r, type: file, destination: out.txt}]}, \
+                 verification: [{command: 'grep -q whole {r}'}]}\n";
+    let stands = Gate::text("did/stands").replace("$HOME/did", "$did");
+    let script = format!("echo whole > $WORKERCTL_OUTPUT_r; {stands}");
+    let rig = Rig::new("cli: claude", skill, &script);
+    let mut gate = Gate::new(&rig.workspace, "did/stands");
+    let daemon = Daemon::start(&rig.workspace);
+    let run = rig.workspace.submit(&["fix"]);
+    gate.reached();
+    daemon.kill();
+    let daemon = Daemon::start(&rig.workspace);
+    let (code, shown) = rig.workspace.wait(&run);
+    assert_eq!(code, 9, "{shown:#}");
+    assert!(rig.workspace.committed_runs().is_empty());
+    let kept = rig.workspace.run(&["diff", &run]).expect_code(0).stdout;
+    assert!(kept.contains("+whole"), "{kept}");
+    daemon.stop();
+}
+
+#[test]
 fn the_next_attempt_is_told_which_check_failed_and_how() {
     let skills = "  - {id: look, description: Looks, instructions: Look around., retry: {max_attempts: 2, backoff: {initial: 1ms}}, verification: [{description: twice, command: \"test -e ~/did/second || { echo it has no second; exit 3; }\"}]}\n";
     let script = format!(
