@@ -254,7 +254,11 @@ fn a_retry_of_a_program_publishes_nothing_of_an_earlier_attempt() {
     let draft = first("echo draft >> $WORKERCTL_OUTPUT_r; echo draft > $TMPDIR/left");
     let rows = [
         ("its answer", ":", "done\n"),
-        ("a file that it wrote", "echo final >> $WORKERCTL_OUTPUT_r", "final\n"),
+        (
+            "a file that it wrote",
+            "echo final >> $WORKERCTL_OUTPUT_r",
+            "final\n",
+        ),
     ];
     for (name, second, expected) in rows {
         let clean = "test -e $TMPDIR/left && touch $did/dirty";
