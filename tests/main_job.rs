@@ -44,6 +44,8 @@ mod moved;
 mod outputs;
 #[path = "main_job/process_limits.rs"]
 mod process_limits;
+#[path = "main_job/protected_paths.rs"]
+mod protected_paths;
 #[path = "main_job/pushes.rs"]
 mod pushes;
 #[path = "main_job/repository.rs"]

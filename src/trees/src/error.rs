@@ -155,6 +155,12 @@ pub(crate) fn io_at<E: Into<io::Error>>(
     move |source| workerctl_landing::error::io_at(doing, &path)(source).into()
 }
 
+/// Turns a failed write of the git library into ours: its message does not always tell a full disk or file.
+pub(crate) fn git_write(doing: &'static str, dir: &Path) -> impl Fn(git2::Error) -> TreeError {
+    let convert = workerctl_landing::error::git_write(doing, dir);
+    move |source| convert(source).into()
+}
+
 /// Turns a failure of the git library into ours.
 pub(crate) fn git(doing: &'static str) -> impl Fn(git2::Error) -> TreeError {
     move |source| workerctl_landing::error::git(doing)(source).into()

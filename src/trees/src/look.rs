@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, Stat, openat};
 use rustix::io::Errno;
 use workerctl_landing::ids::{PATH_COMPONENTS_MAX, RepoPath};
 
-use crate::error::{TreeError, git, io_at};
+use crate::error::{TreeError, git_write, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{
@@ -424,7 +424,7 @@ impl<'a> TreeWalk<'a> {
             self.problem(problems::filtered(path, attribute));
         }
         if let Some(repo) = self.into {
-            let fail = git("write a blob into the run's repository");
+            let fail = git_write("write a blob into the run's repository", repo.path());
             repo.blob(content).map_err(fail)?;
         }
         Ok(content.len() as u64)

@@ -7,7 +7,7 @@ use std::path::Path;
 use git2::{ErrorCode, ObjectType, Repository, Sort};
 use workerctl_landing::ids::{Oid, RepoPath};
 
-use crate::error::{TreeError, git, io_at};
+use crate::error::{TreeError, git, git_write, io_at};
 use crate::keep::Keep;
 use crate::known::{Item, Manifest, empty_tree, raw};
 use crate::look::{ChangedPath, HeadChanges};
@@ -252,7 +252,7 @@ pub(crate) fn build_tree(
     former: Option<git2::Oid>,
     changes: &[(&[u8], Option<Item>)],
 ) -> Result<Option<git2::Oid>, TreeError> {
-    let fail = git("write a tree into the run's repository");
+    let fail = git_write("write a tree into the run's repository", repo.path());
     let mut levels: BTreeMap<&[u8], Level<'_>> = BTreeMap::new();
     for (path, new) in changes {
         match path.iter().position(|b| *b == b'/') {

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, Stat, flock, mkdirat, renameat};
 use rustix::io::Errno;
 use workerctl_landing::ids::RepoPath;
 
-use crate::error::{TreeError, git, io_at};
+use crate::error::{TreeError, git_write, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, empty_tree, raw};
@@ -419,7 +419,7 @@ impl Tree {
 }
 
 pub(crate) fn write_empty(repo: &Repository) -> Result<git2::Oid, TreeError> {
-    let fail = git("write a tree into the run's repository");
+    let fail = git_write("write a tree into the run's repository", repo.path());
     repo.treebuilder(None)
         .and_then(|builder| builder.write())
         .map_err(fail)

@@ -1,4 +1,4 @@
-//! Definitions in a result: a sandboxed run does not change what runs next.
+//! Paths that a result must not change: the engine's own, and, for a sandboxed run, definitions.
 
 use std::path::Path;
 
@@ -47,14 +47,8 @@ impl Performer {
                 || linked.iter().any(|directory| path.starts_with(directory))
                 || is_link && config.workers.meet(path)
         };
-        // A merge may bring what is committed in the checkout: it changes nothing of what runs.
-        let is_known = |change: &PathChange| {
-            let entry = git::head_entry(Path::new(&spec.workdir), &change.path).ok();
-            let new = change.new.as_ref();
-            entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
-        };
         let mut definitions = change.changes.iter().filter(is_definition);
-        match definitions.find(|change| !is_known(change)) {
+        match definitions.find(|change| !is_checked_out(&spec.workdir, change)) {
             None => Ok(()),
             Some(PathChange { path, .. }) => {
                 let message = format!(
@@ -64,4 +58,53 @@ impl Performer {
             }
         }
     }
+
+    /// Refuses a result with a path of the engine itself, such as a journal of a landing: landed in the checkout, it
+    /// would be taken for the engine's own and make it act outside the sandbox. Names that differ in case only are
+    /// refused too, because they are one file where the file system ignores case.
+    pub(super) fn refuse_protected(
+        &self,
+        work: &Work,
+        change: &RunResult,
+        step: Step,
+    ) -> Result<(), Failure> {
+        let workdir = &tree_spec(work)?.workdir;
+        let mut own = self.own_places(work);
+        own.extend(self.parts.trees.as_ref().ok().cloned());
+        let own = own.iter().filter_map(|path| {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            let inside = path.strip_prefix(workdir).ok()?;
+            Some(inside.to_string_lossy().to_lowercase())
+        });
+        let own: Vec<String> = own.collect();
+        let is_own = |change: &&PathChange| {
+            let path = change.path.to_string().to_lowercase();
+            // A file or link in the place of a directory on the way leads the engine elsewhere.
+            let meets = |own: &String| is_within(&path, own) || is_within(own, &path);
+            own.iter().any(meets)
+        };
+        let mut changes = change.changes.iter().filter(is_own);
+        match changes.find(|change| !is_checked_out(workdir, change)) {
+            None => Ok(()),
+            Some(PathChange { path, .. }) => {
+                let message = format!(
+                    "`{path}` lies in a directory of the engine (state, threads, metrics or worktrees), which no run changes; \
+                     let the run leave it out of its commits"
+                );
+                Err(Failure::new(step, "protected_path", message))
+            }
+        }
+    }
+}
+
+/// Returns true if the commit that is checked out has the same at a path: a merge may bring it, and it changes nothing.
+fn is_checked_out(workdir: &str, change: &PathChange) -> bool {
+    let entry = git::head_entry(Path::new(workdir), &change.path).ok();
+    let new = change.new.as_ref();
+    entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
+}
+
+fn is_within(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

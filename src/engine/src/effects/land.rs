@@ -161,6 +161,10 @@ impl Performer {
                 Recovered::Blocked { obstacle } => return Ok(in_the_way(&obstacle)),
             }
         }
+        // It was recorded by an earlier version, which did not look.
+        if let Some(kept) = work.kept_result() {
+            self.refuse_protected(work, &kept.change, Step::Land)?;
+        }
         let (at, offset_min) = recorded_time(work);
         let identity = identity(work, Step::Land)?;
         let time = (at.millis().div_euclid(1_000), offset_min);

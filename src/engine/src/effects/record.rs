@@ -73,6 +73,7 @@ impl Performer {
                     return Err(lost(&result.change));
                 }
                 refuse(work, &result.change)?;
+                self.refuse_protected(work, &result.change, Step::Record)?;
                 self.refuse_definitions(work, &result.change)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
                 && !is_cancelled(work)
@@ -98,7 +99,7 @@ impl Performer {
     }
 
     /// Where the engine itself writes in the checkout.
-    fn own_places(&self, work: &Work) -> Vec<PathBuf> {
+    pub(super) fn own_places(&self, work: &Work) -> Vec<PathBuf> {
         let workspace = Path::new(&work.spec.workspace);
         vec![
             self.parts.state_dir.clone(),
