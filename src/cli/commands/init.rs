@@ -90,7 +90,7 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # How long a daemon that is told to end waits for what runs.
 # drain_grace: 60s
 
-# Bytes of each stream of a command that are kept; a line counts 128 more than its text.
+# Bytes of each stream of a command that are kept: of longer output the first and the last half.
 # output_bytes_max: 10485760
 
 # Commands around every mutating run. `post_tools` may block it with exit code 2; `post_commit` is told

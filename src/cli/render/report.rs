@@ -234,10 +234,7 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
         if !execution.stderr_tail.is_empty() || execution.stdout_bytes > 0 {
             hint(
                 out,
-                &format!(
-                    "`workerctl logs {}` has all of its output",
-                    summary.run.short()
-                ),
+                &format!("`workerctl logs {}` shows its output", summary.run.short()),
             );
         }
     }

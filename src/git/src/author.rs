@@ -228,7 +228,9 @@ impl GivenDate {
                 offset_min,
             });
         }
-        let forms = ["%F %T %z", "%FT%T%z", "%F %T%z", "%FT%T %z"];
+        let utc = text.strip_suffix('Z').map(|plain| format!("{plain}+0000"));
+        let text = utc.as_deref().unwrap_or(text);
+        let forms = ["%F %T%.f %z", "%FT%T%.f%z", "%F %T%.f%z", "%FT%T%.f %z"];
         let zoned = forms
             .iter()
             .find_map(|form| DateTime::parse_from_str(text, form).ok());
@@ -305,6 +307,8 @@ mod tests {
             ),
             ("2005-04-07T22:13:13+02:00", Some((1_112_904_793, 120))),
             ("2005-04-07 22:13:13 +0200", Some((1_112_904_793, 120))),
+            ("2005-04-07T20:13:13Z", Some((1_112_904_793, 0))),
+            ("2005-04-07T20:13:13.5Z", Some((1_112_904_793, 0))),
             // Without a zone, in that of the run.
             ("2005-04-07T22:13:13", Some((1_112_908_393, 60))),
             ("yesterday", None),
