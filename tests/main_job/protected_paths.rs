@@ -46,13 +46,11 @@ const WAYS: [(&str, &str); 9] = [
 
 #[test]
 fn no_result_changes_a_directory_of_the_engine() {
-    let mut skills = String::new();
-    for (nth, (_, run)) in WAYS.iter().enumerate() {
-        skills.push_str(&format!(
-            "  - {{id: s{nth}, description: d, mutating: true, run: \"{run}\"}}\n"
-        ));
-    }
-    let workspace = Workspace::with_skills(&skills);
+    let skill = |(nth, (_, run)): (usize, &(&str, &str))| {
+        format!("  - {{id: s{nth}, description: d, mutating: true, run: \"{run}\"}}\n")
+    };
+    let skills: Vec<String> = WAYS.iter().enumerate().map(skill).collect();
+    let workspace = Workspace::with_skills(&skills.concat());
     let definition = workspace.read("workers/w/worker.yaml").unwrap();
     let ungranted = definition.replacen("sandbox: {write: [~/]}\n", "", 1);
     assert_ne!(definition, ungranted);

@@ -95,6 +95,14 @@ impl Performer {
             }
         }
     }
+
+    /// Refuses to land such a result that an earlier version recorded without this check.
+    pub(super) fn refuse_recorded(&self, work: &Work) -> Result<(), Failure> {
+        match work.kept_result() {
+            Some(kept) => self.refuse_protected(work, &kept.change, Step::Land),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Returns true if the commit that is checked out has the same at a path: a merge may bring it, and it changes nothing.

@@ -161,10 +161,7 @@ impl Performer {
                 Recovered::Blocked { obstacle } => return Ok(in_the_way(&obstacle)),
             }
         }
-        // It was recorded by an earlier version, which did not look.
-        if let Some(kept) = work.kept_result() {
-            self.refuse_protected(work, &kept.change, Step::Land)?;
-        }
+        self.refuse_recorded(work)?;
         let (at, offset_min) = recorded_time(work);
         let identity = identity(work, Step::Land)?;
         let time = (at.millis().div_euclid(1_000), offset_min);
