@@ -231,3 +231,22 @@ fn a_directory_that_cannot_be_written_does_not_outlive_its_attempt() {
     let left: Vec<_> = left.flatten().map(|entry| entry.path()).collect();
     assert!(left.iter().all(|path| !path.join("a").exists()), "{left:?}");
 }
+
+#[test]
+fn a_destination_that_a_command_writes_by_its_path_is_not_replaced_by_what_it_printed() {
+    for printed in ["true", "echo printed"] {
+        let skills = format!(
+            "  - id: direct\n    description: d\n    interface: {{outputs: [{{name: r, type: file, destination: out/r.txt}}]}}\n    \
+             run: 'echo direct > \"out/$(printf r).txt\"; {printed}'\n"
+        );
+        let workspace = Workspace::without_sandbox(&skills);
+        workspace.write("out/r.txt", "old\n");
+        let done = workspace.run(&["run", "direct"]).expect_code(5);
+        let said = done.stdout + &done.stderr;
+        assert!(
+            said.contains("written by its path") && said.contains("`{r}`"),
+            "{said}"
+        );
+        assert_eq!(workspace.read("out/r.txt").unwrap(), "direct\n");
+    }
+}

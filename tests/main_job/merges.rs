@@ -100,6 +100,23 @@ fn a_merge_that_brings_another_definition_than_the_checkout_has_is_refused() {
     );
 }
 
+/// That a branch had a commit before the run is no proof that the run has landed it.
+#[test]
+fn a_merged_commit_that_a_user_had_taken_off_the_branch_lands() {
+    for merge in ["--ff-only", "--no-ff --no-edit"] {
+        let workspace = workspace(&format!("      git merge -q {merge} feature\n"));
+        workspace.git(&["checkout", "-q", "-b", "feature"]);
+        workspace.write("new.txt", "n\n");
+        workspace.commit_all("feature");
+        workspace.git(&["checkout", "-q", "bot"]);
+        workspace.git(&["merge", "-q", "--ff-only", "feature"]);
+        workspace.git(&["reset", "-q", "--hard", "main"]);
+        workspace.git(&["checkout", "-q", "main"]);
+        workspace.run(&["run", "sync"]).expect_code(0);
+        workspace.git(&["merge-base", "--is-ancestor", "feature", "bot"]);
+    }
+}
+
 const SCRIPT: &str = "  - id: scripted\n    description: d\n    mutating: true\n    branch: bot\n    \
                       run: {script: bin/go.sh, interpreter: sh}\n";
 

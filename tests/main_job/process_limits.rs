@@ -20,6 +20,10 @@ const SKILLS: &str = r#"
     mutating: true
     run: "ulimit -S -f unlimited; head -c 4000000 /dev/urandom > large.bin"
   - {id: logs, description: d, run: "yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 4000000"}
+  - id: noisy
+    description: d
+    interface: {outputs: [{name: text, type: file, destination: "out/noisy.txt"}]}
+    run: "echo new > {text}; yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 4000000"
   - id: prints
     description: d
     interface: {outputs: [{name: text, type: file, destination: "out/text.txt"}]}
@@ -182,9 +186,12 @@ fn a_file_of_a_run_at_the_limit_is_a_named_failure_with_a_remedy_and_ends_nothin
     let daemon = Daemon::start_by(&workspace, limited(&workspace, &["-v", "daemon"]));
     let gated = workspace.submit(&["other/gated"]);
     gate.reached();
+    workspace.write("out/noisy.txt", "old\n");
+    workspace.commit_all("old");
     for (skill, code, wanted) in [
         ("w/full", None, "ended by signal 25"),
         ("w/logs", Some("file_size_limit"), ".jsonl"),
+        ("w/noisy", Some("file_size_limit"), ".jsonl"),
         (
             "w/prints",
             Some("file_size_limit"),
@@ -202,6 +209,8 @@ fn a_file_of_a_run_at_the_limit_is_a_named_failure_with_a_remedy_and_ends_nothin
             assert!(text.contains(code), "{skill}: {text}");
         }
     }
+    // An output of a run that fails is not published.
+    assert_eq!(workspace.read("out/noisy.txt").unwrap(), "old\n");
     gate.pass();
     assert_eq!(workspace.wait(&gated).0, 0);
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");

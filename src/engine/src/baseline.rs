@@ -13,6 +13,9 @@ use crate::machine::Event;
 pub(super) struct AttemptBaseline {
     /// Stamps of declared outputs with a path, in the order of the specification.
     pub outputs: Vec<Option<OutputStamp>>,
+    /// Stamps of the files at their destinations, if the run writes its outputs elsewhere; in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<Option<OutputStamp>>,
     /// What the run's tree started from, for a mutating run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeBase>,

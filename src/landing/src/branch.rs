@@ -23,14 +23,34 @@ fn log_of(home: &Path, name: &str) -> PathBuf {
     home.join("logs").join(name)
 }
 
-/// Every commit that the branch was moved away from, as its log says.
-pub(crate) fn left_commits(common_dir: &Path, target: &str) -> Result<Vec<Oid>, GitError> {
+/// Returns every commit that the branch was moved away from, as its log says, with the time in seconds since 1970.
+pub(crate) fn left_commits(common_dir: &Path, target: &str) -> Result<Vec<(Oid, i64)>, GitError> {
     let lines = read_log(&log_of(common_dir, target))?;
-    Ok(lines.into_iter().map(|(old, _)| old).collect())
+    let left = lines.into_iter();
+    Ok(left.map(|line| (line.old, line.time_s)).collect())
 }
 
-/// The two ids of each line. Read as text: one broken line must not hide the others.
-fn read_log(path: &Path) -> Result<Vec<(Oid, Oid)>, GitError> {
+/// What a line of a log says.
+struct LoggedMove {
+    old: Oid,
+    new: Oid,
+    /// In seconds since 1970; 0 if it cannot be read.
+    time_s: i64,
+}
+
+impl LoggedMove {
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.splitn(3, ' ');
+        let (old, new) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let who = parts.next().and_then(|rest| rest.split('\t').next());
+        let time = who.and_then(|who| who.trim_end().rsplit(' ').nth(1));
+        let time_s = time.and_then(|time| time.parse().ok()).unwrap_or(0);
+        Some(Self { old, new, time_s })
+    }
+}
+
+/// Reads the lines of a log as text: one broken line must not hide the others.
+fn read_log(path: &Path) -> Result<Vec<LoggedMove>, GitError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(e)
@@ -44,11 +64,7 @@ fn read_log(path: &Path) -> Result<Vec<(Oid, Oid)>, GitError> {
         Err(e) => return Err(io_at("read", path)(e)),
     };
     let text = String::from_utf8_lossy(&bytes);
-    let ids = |line: &str| {
-        let mut parts = line.splitn(3, ' ');
-        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-    };
-    Ok(text.lines().filter_map(ids).collect())
+    Ok(text.lines().filter_map(LoggedMove::parse).collect())
 }
 
 /// Makes sure that the branch has a log, whatever the settings say (git appends to one that exists), and that the
@@ -131,7 +147,7 @@ pub(crate) fn complete_logs(
     let heads = heads.map(|checkout| log_of(&checkout.git_dir, "HEAD"));
     for log in std::iter::once(branch).chain(heads) {
         // Only where nothing else has happened since.
-        let last = read_log(&log)?.pop().map(|(_, new)| new);
+        let last = read_log(&log)?.pop().map(|line| line.new);
         if log.is_file() && (last.is_none() || last == plan.from) {
             observer.before("complete a log");
             append(&log, &line, plan.sharing)?;

@@ -10,7 +10,7 @@ use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 use crate::branch;
 use crate::differences::{MODE_TREE, TreeItem, differences};
 use crate::error::{GitError, git, io_at};
-use crate::ids::{Oid, RepoPath};
+use crate::ids::{Oid, RepoPath, RunId};
 use crate::open::open;
 use crate::outcome::{LandError, Obstacle};
 use crate::plan::{
@@ -172,21 +172,36 @@ impl Repo {
         Ok(changes)
     }
 
-    /// The commit of the run that the branch holds, or held before somebody took it off.
+    /// Returns the commit of the run that the branch has, or had before a user removed it.
     pub(crate) fn landed(&self, plan: &Plan) -> Result<Option<Oid>, LandError> {
         let tip = self.tip(&plan.target)?;
         let left = branch::left_commits(&self.common_dir, &plan.target)?;
+        // A result without a commit of ours may be a commit that the branch had before the run, such as a merged one:
+        // that it was removed then says nothing of this landing.
+        let was_removed = |commit: &Oid| {
+            let mut moves = left.iter().filter(|(old, _)| old == commit);
+            moves.any(|(_, time_s)| {
+                *time_s >= plan.log.time_s || self.is_made_for(commit, &plan.run)
+            })
+        };
         for commit in plan.commits() {
             let held = match &tip {
                 Some(tip) => self.contains(tip, commit)?,
                 // A branch that was renamed took its log along; its commits are on another one.
                 None => self.is_on_a_branch(commit)?,
             };
-            if held || left.contains(commit) {
+            if held || was_removed(commit) {
                 return Ok(Some(commit.clone()));
             }
         }
         Ok(None)
+    }
+
+    /// Returns true if the engine made the commit for this run: its message says so.
+    fn is_made_for(&self, commit: &Oid, run: &RunId) -> bool {
+        let wanted = format!("Run-Id: {run}");
+        let found = self.inner.find_commit(commit.raw());
+        found.is_ok_and(|commit| String::from_utf8_lossy(commit.message_bytes()).contains(&wanted))
     }
 
     fn contains(&self, tip: &Oid, commit: &Oid) -> Result<bool, GitError> {

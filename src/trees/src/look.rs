@@ -28,6 +28,9 @@ use crate::submodules::{self, IndexedLinks, SubmoduleState};
 /// Names of ignored files that are told.
 const NAMES_MAX: usize = 20;
 
+/// Largest file of a result, in bytes: each is held in memory while its blob is written.
+const FILE_BYTES_MAX: i64 = 1 << 29;
+
 /// One path that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChangedPath {
@@ -295,6 +298,10 @@ impl<'a> TreeWalk<'a> {
                 let oid = hash(ObjectType::Blob, &target);
                 let mode = MODE_LINK;
                 Ok(Some((Item { oid, mode }, target)))
+            }
+            FileType::RegularFile if stat.st_size > FILE_BYTES_MAX => {
+                self.problem(problems::too_large(&path));
+                Ok(None)
             }
             FileType::RegularFile => {
                 let file = match open_file(dir, name) {

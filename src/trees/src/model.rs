@@ -151,7 +151,7 @@ pub struct IgnoredSeen {
 /// Something because of which a result is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultProblem {
-    /// A stable code: `overlay_changed`, `kept_is_tracked`, `nested_repository`, `submodule`, `path_name`, `filtered`,
+    /// A stable code: `overlay_changed`, `kept_is_tracked`, `file_too_large`, `nested_repository`, `submodule`, `path_name`, `filtered`,
     /// `unreadable`, `unmerged`, `operation`, `case_collision`, `repository_damaged`.
     pub code: String,
     /// What is wrong, with its place.

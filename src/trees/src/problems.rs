@@ -23,6 +23,26 @@ pub(crate) fn overlay_changed(path: &[u8]) -> ResultProblem {
     )
 }
 
+pub(crate) fn too_large(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "file_too_large",
+        format!("`{path}` is larger than 512 MiB, which is too much for a commit"),
+        format!("let the run remove it, or list `/{path}` in `.gitignore`"),
+    )
+}
+
+pub(crate) fn overlay_committed(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "overlay_changed",
+        format!(
+            "the run committed `{path}`, which was copied from the checkout and is not committed there"
+        ),
+        format!("let the run leave `{path}` out of its commits"),
+    )
+}
+
 pub(crate) fn kept_is_tracked(path: &[u8]) -> ResultProblem {
     let path = escape(path);
     problem(

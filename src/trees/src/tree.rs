@@ -294,6 +294,7 @@ impl Tree {
         )?;
         refusals.extend(found.problems);
         refusals.extend(kept_is_tracked(&Keep::read(&start.keep)?, &head));
+        refusals.extend(self.committed_copy(manifest, &head)?);
         // Where something is laid over, the result has what the run's commits have.
         let covered = head.into_iter();
         let covered = covered.filter(|(path, _)| manifest.is_covered(path));

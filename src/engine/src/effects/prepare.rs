@@ -1,6 +1,9 @@
 //! Preparing: makes the run's tree, and notes the outputs as they were.
 
+use std::path::Path;
+
 use super::super::baseline::AttemptBaseline;
+use super::super::outputs::{OutputStamp, SandboxedDir};
 use super::super::work::Work;
 use super::{Performer, failure};
 use crate::machine::Event;
@@ -35,16 +38,33 @@ impl Performer {
             None
         };
         self.stage_outputs(work)?;
-        let sandboxed_dir = self.sandboxed_dir(work)?;
-        let mut outputs = Vec::new();
-        for output in &work.spec.outputs {
-            outputs.push(match &output.path {
-                Some(path) => sandboxed_dir
-                    .stamp(path)
-                    .map_err(|error| failure(Step::Prepare, "output_path", &error))?,
-                None => None,
-            });
-        }
-        Ok(AttemptBaseline { outputs, tree })
+        let outputs = stamps(work, &self.sandboxed_dir(work)?)?;
+        let destinations = if work.spec.stages_outputs() {
+            stamps(work, &destinations(work)?)?
+        } else {
+            Vec::new()
+        };
+        Ok(AttemptBaseline {
+            outputs,
+            destinations,
+            tree,
+        })
     }
+}
+
+/// Opens the workspace, below which the outputs of a run have their destinations.
+pub(super) fn destinations(work: &Work) -> Result<SandboxedDir, Failure> {
+    SandboxedDir::open(Path::new(&work.spec.workspace))
+        .map_err(|error| failure(Step::Prepare, "output_path", &error))
+}
+
+fn stamps(work: &Work, root: &SandboxedDir) -> Result<Vec<Option<OutputStamp>>, Failure> {
+    let stamp = |path: &String| {
+        root.stamp(path)
+            .map_err(|error| failure(Step::Prepare, "output_path", &error))
+    };
+    let outputs = work.spec.outputs.iter();
+    outputs
+        .map(|output| output.path.as_ref().map_or(Ok(None), stamp))
+        .collect()
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use workerctl_landing::{Import, LandError, Unobserved, import};
 use workerctl_trees::{HeadState, RunResult, TreeError};
 
-use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
+use super::super::baseline::{AttemptBaseline, AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec};
+use super::prepare::destinations;
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
 use crate::git::{self, GitError, Oid, RepoPath};
@@ -147,6 +148,9 @@ impl Performer {
         for (place, output) in work.spec.outputs.iter().enumerate() {
             let before = baseline.outputs.get(place).copied().flatten();
             outputs.push(sandboxed_dir.state(output, before));
+        }
+        if !baseline.destinations.is_empty() && work.spec.sandbox.is_none() {
+            refuse_written_destinations(work, &baseline, &mut outputs)?;
         }
         Ok(outputs)
     }
@@ -409,6 +413,31 @@ fn moved_to(work: &Work) -> Option<Oid> {
 
 fn is_reconciling(work: &Work) -> bool {
     matches!(&work.run.state, State::Recording { goal, .. } if goal.is_reconciling())
+}
+
+/// Marks outputs whose destination the command wrote by its path, which nothing keeps it from without a sandbox. What
+/// it printed must not replace them.
+fn refuse_written_destinations(
+    work: &Work,
+    baseline: &AttemptBaseline,
+    outputs: &mut [OutputState],
+) -> Result<(), Failure> {
+    let workspace = destinations(work)?;
+    for ((state, output), before) in outputs
+        .iter_mut()
+        .zip(&work.spec.outputs)
+        .zip(&baseline.destinations)
+    {
+        let Some(path) = &output.path else { continue };
+        if workspace.stamp(path).ok().is_some_and(|now| now != *before) {
+            state.written = false;
+            state.problem = Some(format!(
+                "`{path}` was written by its path while the run worked; the command writes it by its placeholder, `{{{}}}`",
+                output.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Returns why the change of a command whose end nobody saw cannot be shown to be complete. Only declared outputs can:

@@ -21,9 +21,6 @@ impl Performer {
         {
             let _ = sandboxed_dir.discard(&temporary_beside(path, work.spec.run));
         }
-        if let Err(failure) = self.publish_staged(work) {
-            return Event::SaveFailed { failure };
-        }
         let log = self.logs.of(work);
         if !log.is_open() {
             self.logs.close(work.spec.run);
@@ -40,7 +37,11 @@ impl Performer {
             }
         });
         match saved {
-            Ok(()) => Event::Saved,
+            // Only once the run cannot fail any more: until then outputs stay as they were.
+            Ok(()) => match self.publish_staged(work) {
+                Ok(()) => Event::Saved,
+                Err(failure) => Event::SaveFailed { failure },
+            },
             Err(error) => {
                 let FileError::Full { shortage, .. } = &error else {
                     let failure = failure(Step::Save, "thread", &error);

@@ -10,7 +10,9 @@ use workerctl_landing::open::open;
 use super::{Tree, index_stamp};
 use crate::error::TreeError;
 use crate::known::{Item, Laid, Manifest, raw};
-use crate::model::Start;
+use crate::look::{ChangedPath, HeadChanges};
+use crate::model::{ResultProblem, Start};
+use crate::problems;
 use crate::record;
 use crate::small::{damage, drop_torn, put_back};
 use crate::submodules::IndexedLinks;
@@ -86,6 +88,40 @@ impl Tree {
         }
         manifest.lay(&items);
         Ok(manifest)
+    }
+
+    /// Refuses commits of the run with a copy of an uncommitted file: it is no part of a result, and may be a secret.
+    pub(super) fn committed_copy(
+        &self,
+        manifest: &Manifest,
+        head: &HeadChanges,
+    ) -> Result<Option<ResultProblem>, TreeError> {
+        let is_copy = |(path, change): &(&Vec<u8>, &ChangedPath)| {
+            let known = manifest.find(path).ok();
+            let laid = match known
+                .and_then(|at| manifest.known.get(at))
+                .map(|known| known.laid)
+            {
+                Some(Laid::Over(item)) => item,
+                _ => return false,
+            };
+            change.new.is_some_and(|new| new.oid == laid.oid)
+        };
+        let mut copies = head.iter().filter(is_copy).peekable();
+        if copies.peek().is_none() {
+            return Ok(None);
+        }
+        // This repository sees the objects of the real one, and none of the run's.
+        let rules = self.dir.join("rules");
+        let flags = RepositoryOpenFlags::NO_SEARCH;
+        let repo = open(&rules, flags, "read the rules of the tree")?;
+        let is_uncommitted = |(_, change): &(&Vec<u8>, &ChangedPath)| {
+            change
+                .new
+                .is_some_and(|new| repo.find_blob(new.oid).is_err())
+        };
+        let found = copies.find(is_uncommitted);
+        Ok(found.map(|(path, _)| problems::overlay_committed(path)))
     }
 
     pub(super) fn open_repository(&mut self) -> Result<Result<Repository, String>, TreeError> {

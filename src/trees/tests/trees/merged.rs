@@ -175,3 +175,29 @@ fn commits_that_track_a_kept_path_are_refused_and_not_undone() {
     let codes: Vec<&str> = result.problems.iter().map(|p| p.code.as_str()).collect();
     assert_eq!(codes, ["kept_is_tracked"]);
 }
+
+/// It may be a secret, and it is no part of a result.
+#[test]
+fn commits_with_a_copy_of_an_uncommitted_file_are_refused() {
+    let scene = scene();
+    let (mut tree, start) = started(&scene);
+    let at = tree.path().to_owned();
+    identified(&at);
+    git(&at, &["add", "-f", "local/own"]);
+    git(&at, &["commit", "-q", "-m", "a copy"]);
+    let result = tree.result(&start).unwrap();
+    let codes: Vec<&str> = result.problems.iter().map(|p| p.code.as_str()).collect();
+    assert_eq!(codes, ["overlay_changed"]);
+    assert!(result.problems[0].message.contains("local/own"));
+}
+
+#[test]
+fn a_file_that_is_too_large_is_refused_and_not_read() {
+    let scene = scene();
+    let (mut tree, start) = started(&scene);
+    let large = fs::File::create(tree.path().join("large")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    let result = tree.result(&start).unwrap();
+    let codes: Vec<&str> = result.problems.iter().map(|p| p.code.as_str()).collect();
+    assert_eq!(codes, ["file_too_large"]);
+}
