@@ -181,7 +181,7 @@ impl Repo {
         let was_removed = |commit: &Oid| {
             let mut moves = left.iter().filter(|(old, _)| old == commit);
             moves.any(|(_, time_s)| {
-                *time_s >= plan.log.time_s || self.is_made_for(commit, &plan.run)
+                *time_s > plan.log.time_s || self.is_made_for(commit, &plan.run)
             })
         };
         for commit in plan.commits() {

@@ -68,9 +68,11 @@ impl Run {
     /// while the skill ran; an attempt that ends anyhow loses only what people would have been shown of it.
     fn tree_lost(&mut self, at: Timestamp, failure: &Failure, goal: &Goal) {
         let attempts = self.facts.crash_attempts + 1;
+        // Another attempt would leave another result than the one that was approved.
+        let repeats = self.plan.is_repeatable() && self.facts.held.is_none();
         let then = match goal {
             Goal::Restore(then) => then.clone(),
-            Goal::Verify { .. } if self.plan.is_repeatable() && attempts < CRASH_ATTEMPTS_MAX => {
+            Goal::Verify { .. } if repeats && attempts < CRASH_ATTEMPTS_MAX => {
                 self.facts.crash_attempts = attempts;
                 self.facts.last_failure = Some(failure.clone());
                 AfterRestore::Retry { wait_ms: 0 }
