@@ -180,9 +180,8 @@ impl Repo {
         // that it was removed then says nothing of this landing.
         let was_removed = |commit: &Oid| {
             let mut moves = left.iter().filter(|(old, _)| old == commit);
-            moves.any(|(_, time_s)| {
-                *time_s > plan.log.time_s || self.is_made_for(commit, &plan.run)
-            })
+            moves
+                .any(|(_, time_s)| *time_s > plan.log.time_s || self.is_made_for(commit, &plan.run))
         };
         for commit in plan.commits() {
             let held = match &tip {
