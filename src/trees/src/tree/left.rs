@@ -98,12 +98,9 @@ impl Tree {
     ) -> Result<Option<ResultProblem>, TreeError> {
         let is_copy = |(path, change): &(&Vec<u8>, &ChangedPath)| {
             let known = manifest.find(path).ok();
-            let laid = match known
-                .and_then(|at| manifest.known.get(at))
-                .map(|known| known.laid)
-            {
-                Some(Laid::Over(item)) => item,
-                _ => return false,
+            let known = known.and_then(|at| manifest.known.get(at));
+            let Some(Laid::Over(laid)) = known.map(|known| known.laid) else {
+                return false;
             };
             change.new.is_some_and(|new| new.oid == laid.oid)
         };
