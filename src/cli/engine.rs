@@ -16,9 +16,9 @@ use crate::protocol::{Control, WebControl};
 pub(crate) use crate::daemon::process_environment;
 pub(crate) use crate::engine::{LeftLanding, installed_programs};
 
-/// Landings that were begun in this state directory and that nobody is ending.
-pub(crate) fn left_landings(state_dir: &std::path::Path) -> Vec<LeftLanding> {
-    engine::left_landings(state_dir)
+/// Returns the landings that were begun here and that no process is finishing.
+pub(crate) fn left_landings(site: &Site) -> Vec<LeftLanding> {
+    engine::left_landings(&site.workspace, &site.state_dir)
 }
 
 /// Engines over the socket, or in this process.

@@ -271,3 +271,35 @@ fn a_run_that_was_cancelled_lacked_nothing() {
     assert_eq!(detail["warnings"], serde_json::json!([]));
     daemon.stop();
 }
+
+const KEEPS: &str = r#"
+  - {id: fills, description: d, mutating: true, keep: [cache/, notes, a/b/], run: "mkdir -p cache a/b; echo c > cache/c; echo n > notes; echo x >> log"}
+  - {id: links, description: d, mutating: true, keep: [cache/, notes, a/b/], run: "rm -rf cache a; ln -s /nowhere cache; ln -s /nowhere a; exit 1"}
+  - {id: swaps, description: d, mutating: true, keep: [cache/, notes, a/b/], run: "rm -rf cache notes; echo x > cache; mkdir notes; exit 1"}
+  - {id: pipes, description: d, mutating: true, keep: [cache/, notes, a/b/], run: "rm -rf cache notes; mkfifo cache; mkfifo notes; exit 1"}
+  - {id: locks, description: d, mutating: true, keep: [cache/, notes, a/b/], run: "chmod 000 cache notes; exit 1"}
+"#;
+
+#[test]
+fn a_run_that_replaces_what_is_kept_breaks_no_later_run() {
+    let workspace = Workspace::with_skills(KEEPS);
+    workspace.write(".gitignore", "/cache\n/notes\n/a\n");
+    workspace.commit_all("ignore");
+    workspace.json(&["run", "fills"]);
+    for (skill, unkept) in [
+        ("links", &["cache"][..]),
+        ("swaps", &["cache", "notes"]),
+        ("pipes", &["cache", "notes"]),
+        ("locks", &[]),
+    ] {
+        let failed = workspace.run(&["run", skill, "--json"]).expect_code(1);
+        let shown = failed.value()["warnings"].to_string();
+        for path in unkept {
+            assert!(shown.contains(&format!("`{path}` is not kept")), "{shown}");
+        }
+        for _ in 0..2 {
+            let done = workspace.run(&["run", "fills", "--json"]);
+            assert_eq!(done.code, 0, "after {skill}: {}", done.stdout);
+        }
+    }
+}

@@ -106,7 +106,8 @@ use stored_schedules::StoredSchedules;
 use view::View;
 
 pub use hold::{init_store, refuse_unfit};
-pub use landings::{LeftLanding, left_landings, recover_left_landings};
+use landings::KnownLandings;
+pub use landings::{LeftLanding, left_landings};
 pub use listing::expect_known_outcome;
 pub use programs::{InstalledProgram, installed_programs};
 pub use request::ENDED_OPEN;
@@ -406,7 +407,12 @@ impl Parts {
 
     /// Hands what earlier engines left to the loop, and has it settled.
     fn recover(&self, core: &mut Core, catalog: &Catalog, grace_ms: u64) -> Result<(), Diagnostic> {
-        recover_left_landings(&self.options.state_dir);
+        let landings = KnownLandings {
+            store: self.store.as_ref(),
+            workspace: &self.workspace,
+            state_dir: &self.options.state_dir,
+        };
+        landings.recover();
         clear_git_locks(&self.workspace);
         let recovery = Recovery {
             store: self.store.as_ref(),

@@ -1,9 +1,11 @@
 //! Where a landing is recorded, and who watches its steps.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::MetFile;
@@ -78,10 +80,13 @@ impl FileJournal {
 
     /// Everything recorded. A last line without its end was never acknowledged and does not count.
     pub fn records(&self) -> io::Result<Vec<Record>> {
-        let text = match fs::read_to_string(&self.path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
-            other => other?,
-        };
+        let mut text = String::new();
+        match opened(&self.path, OpenOptions::new().read(true)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            found => {
+                found?.read_to_string(&mut text)?;
+            }
+        }
         let lines = text.split_inclusive('\n').filter(|l| l.ends_with('\n'));
         let read = |line: &str| serde_json::from_str(line).map_err(io::Error::other);
         lines.map(read).collect()
@@ -90,10 +95,7 @@ impl FileJournal {
     fn append(&self, record: &Record) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&self.path)?;
+        let mut file = opened(&self.path, OpenOptions::new().append(true).create(true))?;
         let is_new = file.metadata()?.len() == 0;
         file.write_all(&line)?;
         file.sync_all()?;
@@ -103,6 +105,18 @@ impl FileJournal {
             _ => Ok(()),
         }
     }
+}
+
+/// Opens a regular file. A symbolic link or a pipe in its place is an error, so that nothing else is read or written
+/// and nobody waits for another program.
+fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let file = options.custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is not a regular file"))
 }
 
 impl Journal for FileJournal {

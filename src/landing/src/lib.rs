@@ -71,6 +71,7 @@ mod settings;
 mod sharing;
 mod stage;
 mod stand;
+mod verify;
 mod worktree;
 
 pub use differences::{MODE_TREE, TreeItem, differences};
@@ -85,3 +86,4 @@ pub use plan::{Change, Checkout, Entry, LogLine, Plan};
 pub use settings::setting;
 pub use sharing::Sharing;
 pub use stage::clear;
+pub use verify::{Expected, PreparedCommit};

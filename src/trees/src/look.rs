@@ -51,6 +51,7 @@ pub(crate) type GitState<'a> = (&'a BTreeSet<Vec<u8>>, &'a HeadChanges, &'a Inde
 pub(crate) struct TreeChanges {
     pub(crate) changes: BTreeMap<Vec<u8>, ChangedPath>,
     pub(crate) ignored: IgnoredSeen,
+    pub(crate) unkept: Vec<RepoPath>,
     pub(crate) problems: Vec<ResultProblem>,
 }
 
@@ -355,6 +356,9 @@ impl<'a> TreeWalk<'a> {
         };
         let path = self.at(name);
         let is_kept = self.keep.stays(&path);
+        if is_kept && !self.keep.fits(&path, kind) {
+            self.found.unkept.extend(RepoPath::from_bytes(&path));
+        }
         let can_be = matches!(
             kind,
             FileType::Directory | FileType::RegularFile | FileType::Symlink

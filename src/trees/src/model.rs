@@ -92,6 +92,10 @@ pub struct RunResult {
     /// Ignored files that the run made.
     #[serde(default)]
     pub ignored: IgnoredSeen,
+    /// Entries of `keep` that are no longer what they were, such as a link in the place of a directory. They are
+    /// removed before the next run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unkept: Vec<RepoPath>,
     /// Why the result must be refused.
     #[serde(default)]
     pub problems: Vec<ResultProblem>,

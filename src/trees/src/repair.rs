@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use git2::Repository;
-use rustix::fs::{FileType, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat, symlinkat};
+use rustix::fs::{
+    FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdirat, openat, symlinkat,
+};
 use rustix::io::Errno;
 
 use crate::error::{TreeError, git, io_at};
@@ -150,12 +152,34 @@ impl Repair<'_> {
         let mut path = self.path.clone();
         path.extend_from_slice(name);
         if self.keep.stays(&path) {
-            return Ok(());
+            let stat = look(dir, name).map_err(self.fail("look at", name))?;
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if self.keep.fits(&path, kind) {
+                return self.make_accessible(dir, name, &stat);
+            }
         }
         if self.keep.is_above(&path) && self.enter(dir, name, (0, 0))? {
             return Ok(());
         }
         self.remove(dir, name)
+    }
+
+    /// Gives the owner's permissions back to something that is kept.
+    fn make_accessible(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        stat: &Stat,
+    ) -> Result<(), TreeError> {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let needed = if kind.is_dir() { 0o700 } else { 0o600 };
+        if stat.st_mode & needed == needed {
+            return Ok(());
+        }
+        self.step("set a mode")?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 | needed);
+        let changed = chmodat(dir, name, mode, rustix::fs::AtFlags::empty());
+        changed.map_err(self.fail("set the mode of", name))
     }
 
     fn remove(&mut self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), TreeError> {

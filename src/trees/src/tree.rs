@@ -120,7 +120,7 @@ impl Tree {
         gone.empty()
             .map_err(io_at("empty", &self.dir.join("gone")))?;
         let real = Real::open(base.repository)?;
-        let keep = Keep::read(base.keep)?;
+        let keep = Keep::read(base.keep, &self.dir)?;
         let tree = tree_of(&real.repo, base.commit)?;
         let former = self.manifest.take().or_else(|| record::read(&self.dir));
         let mut manifest = match former {
@@ -154,6 +154,7 @@ impl Tree {
             path: Vec::new(),
         };
         repair.directory(root.as_fd(), all)?;
+        keep.record(&self.dir, &self.path)?;
         self.renew_repository(&settings, &real, base, (&manifest, &stat), &mut gone)?;
         step(&mut self.observer, "write the record")?;
         record::write(&self.dir, &mut manifest)?;
@@ -293,7 +294,7 @@ impl Tree {
             (&added(&head), &head, &links),
         )?;
         refusals.extend(found.problems);
-        refusals.extend(kept_is_tracked(&Keep::read(&start.keep)?, &head));
+        refusals.extend(kept_is_tracked(&Keep::read(&start.keep, &self.dir)?, &head));
         refusals.extend(self.committed_copy(manifest, &head)?);
         // Where something is laid over, the result has what the run's commits have.
         let covered = head.into_iter();
@@ -323,6 +324,7 @@ impl Tree {
             tree: tree.into(),
             changes: told(&found.changes)?,
             ignored: found.ignored,
+            unkept: found.unkept,
             problems: refusals,
             is_unrelated: commits.is_unrelated,
         })
@@ -402,7 +404,7 @@ impl Tree {
         into: Option<&Repository>,
         git: GitState<'_>,
     ) -> Result<TreeChanges, TreeError> {
-        let keep = Keep::read(&start.keep)?;
+        let keep = Keep::read(&start.keep, &self.dir)?;
         let mut rules = self.rules()?;
         rules.limit_to(&manifest.known)?;
         let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, git).all()?;

@@ -9,7 +9,7 @@ use crate::protocol::{Control, TreesView};
 
 /// Landings of an engine that was killed, with the locks in the way of people's git.
 pub(super) fn left(site: &Site) -> Vec<LeftLanding> {
-    engine::left_landings(&site.state_dir)
+    engine::left_landings(site)
 }
 
 pub(super) fn told(landing: &LeftLanding) -> Finding {

@@ -5,11 +5,11 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use workerctl_landing::{
-    FileJournal, LandError, LogLine, MetFile, Obstacle, Outcome, Recovered, Request, Unobserved,
-    land, recover,
+    FileJournal, LandError, LogLine, MetFile, Obstacle, Outcome, Plan, Recovered, Request,
+    Unobserved, land, recover,
 };
 
-use super::super::landings::DIRECTORY;
+use super::super::landings::{self, DIRECTORY};
 use super::super::work::Work;
 use super::commit::{identity, recorded_time};
 use super::place::tree_spec;
@@ -152,7 +152,7 @@ impl Performer {
         let open = journal
             .open_plan()
             .map_err(|error| failure(Step::Land, "journal", &error))?;
-        if let Some(plan) = open {
+        if let Some(plan) = self.verified(work, open, &path).map_err(refused)? {
             match recover(&plan, &mut journal, &Unobserved).map_err(refused)? {
                 Recovered::Landed { commit, late } => return Ok(ended(&commit, &late)),
                 Recovered::TakenBack { obstacle, .. } => {
@@ -197,6 +197,27 @@ impl Performer {
                 in_the_way(&obstacle)
             }
         })
+    }
+}
+
+impl Performer {
+    /// The recorded landing, if it is of a commit of this run; another one is put aside.
+    fn verified(
+        &self,
+        work: &Work,
+        open: Option<Plan>,
+        path: &Path,
+    ) -> Result<Option<Plan>, LandError> {
+        let Some(plan) = open else { return Ok(None) };
+        let events = work.entries.iter().map(|entry| &entry.event);
+        match landings::verify(&plan, work.spec.run, events, &self.parts.workspace) {
+            Ok(()) => Ok(Some(plan)),
+            Err(error) if landings::is_different(&error) => {
+                landings::put_aside(path, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

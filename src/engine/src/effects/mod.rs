@@ -40,6 +40,7 @@ mod place;
 mod prepare;
 mod record;
 mod restore;
+mod result_notes;
 mod save;
 mod scratch;
 mod script;

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::SystemTime;
 
-use workerctl_landing::{FileJournal, Record, clear, late_edits};
 use workerctl_trees::Trees;
 
 use super::super::expiry::SWEEP_MS;
-use super::super::landings::DIRECTORY;
+use super::super::landings::{DIRECTORY, KnownLandings};
 use super::{Performer, lock};
 use crate::git;
 use crate::model::{RunId, Timestamp};
@@ -114,6 +113,11 @@ impl Performer {
         let Ok(entries) = std::fs::read_dir(self.parts.state_dir.join(DIRECTORY)) else {
             return 0;
         };
+        let known = KnownLandings {
+            store: self.parts.store.as_ref(),
+            workspace: &self.parts.workspace,
+            state_dir: &self.parts.state_dir,
+        };
         let mut count = 0;
         let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         // Names of runs sort by time.
@@ -122,7 +126,7 @@ impl Performer {
             if nth < LANDINGS_KEPT && !is_over(changed_at(&path)) {
                 continue;
             }
-            match end_landing(&path) {
+            match known.remove(&path) {
                 Ok(()) => count += usize::from(!path.exists()),
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
@@ -174,27 +178,6 @@ fn changed_at(path: &Path) -> Timestamp {
     let changed_ms = changed.ok().and_then(since).map(|since| since.as_millis());
     let changed_ms = changed_ms.and_then(|ms| i64::try_from(ms).ok());
     Timestamp::from_millis(changed_ms.unwrap_or(0))
-}
-
-/// Names late edits of a landing that has ended, and removes what is kept of it.
-fn end_landing(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let journal = FileJournal::new(path);
-    if journal.open_plan()?.is_some() {
-        return Ok(());
-    }
-    for record in journal.records()? {
-        let Record::LandingStarted { plan } = record else {
-            continue;
-        };
-        if plan.staging.is_dir() {
-            for kept in late_edits(&plan)? {
-                tracing::warn!(path = %kept.path, "was written to while a commit replaced it; that is removed now");
-            }
-            clear(&plan)?;
-        }
-    }
-    std::fs::remove_file(path)?;
-    Ok(())
 }
 
 fn known(
