@@ -212,31 +212,54 @@ fn documented_problem_codes_are_those_of_the_code() {
 
 /// A page that says which test shows a promise is only worth something while that test is there.
 #[test]
-fn every_test_that_the_reliability_page_names_exists() {
-    const PAGE: &str = "docs/reliability.md";
+fn every_test_that_a_page_names_exists() {
+    const PAGES: [&str; 2] = ["docs/reliability.md", "docs/threat-model.md"];
     let tests: BTreeSet<&str> = rust_files()
         .iter()
         .flat_map(|file| file.all.windows(2))
         .filter(|pair| pair[0].text == "fn")
         .map(|pair| pair[1].text.as_str())
         .collect();
-    let page = std::fs::read_to_string(root().join(PAGE)).unwrap();
     let mut violations = Violations::default();
-    let mut count = 0;
-    for (at, line) in page.lines().enumerate() {
-        // Everything between backquotes that has the form of a test's name.
-        for name in line.split('`').skip(1).step_by(2) {
-            let is_name = name
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            if is_name && name.matches('_').count() >= 3 {
-                count += 1;
-                if !tests.contains(name) {
-                    violations.add(PAGE, at + 1, format_args!("there is no test `{name}`"));
+    for path in PAGES {
+        let page = std::fs::read_to_string(root().join(path)).unwrap();
+        let mut count = 0;
+        for (at, line) in page.lines().enumerate() {
+            // Everything between backquotes that has the form of a test's name.
+            for name in line.split('`').skip(1).step_by(2) {
+                let is_name = name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                if is_name && name.matches('_').count() >= 3 {
+                    count += 1;
+                    if !tests.contains(name) {
+                        violations.add(path, at + 1, format_args!("there is no test `{name}`"));
+                    }
                 }
             }
         }
+        assert!(count > 30, "{path} names only {count} tests");
     }
-    assert!(count > 30, "only {count} names were found");
+    violations.none();
+}
+
+/// Each row of the threat model's tables has at least one test in its last cell.
+#[test]
+fn every_row_of_the_threat_model_names_a_test() {
+    const PAGE: &str = "docs/threat-model.md";
+    let page = std::fs::read_to_string(root().join(PAGE)).unwrap();
+    let mut violations = Violations::default();
+    let rows = page.lines().enumerate();
+    for (at, row) in rows.filter(|(_, line)| line.starts_with("| ") && !line.ends_with("| Test |"))
+    {
+        let last = row
+            .trim_end_matches(" |")
+            .rsplit(" | ")
+            .next()
+            .unwrap_or_default();
+        if !(last.starts_with('`') && last.matches('_').count() >= 2) {
+            violations.add(PAGE, at + 1, format_args!("the row names no test"));
+        }
+    }
     violations.none();
 }

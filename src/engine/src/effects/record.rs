@@ -9,7 +9,7 @@ use super::super::baseline::{AttemptBaseline, AttemptTree, KeptResult, TreeBase,
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec};
 use super::prepare::destinations;
-use super::result_notes::unkept_notes;
+use super::result_notes::{output_paths, unkept_notes};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
 use crate::git::{self, GitError, Oid, RepoPath};
@@ -381,17 +381,4 @@ fn incomplete(
 fn no_base() -> Failure {
     let message = "what the run started from cannot be read";
     Failure::new(Step::Record, "internal", message)
-}
-
-/// Declared outputs relative to the repository.
-pub(super) fn output_paths(work: &Work) -> Result<Vec<RepoPath>, Failure> {
-    let workdir = Path::new(&tree_spec(work)?.workdir);
-    let workspace = Path::new(&work.spec.workspace);
-    let declared = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());
-    let inside = declared.filter_map(|path| {
-        let place = workspace.join(path);
-        let relative = place.strip_prefix(workdir).ok()?;
-        RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
-    });
-    Ok(inside.collect())
 }

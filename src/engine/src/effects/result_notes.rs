@@ -5,7 +5,7 @@ use std::path::Path;
 use workerctl_trees::RunResult;
 
 use super::super::work::Work;
-use super::record::output_paths;
+use super::place::tree_spec;
 use super::{Performer, lock};
 use crate::git::{self, RepoPath};
 use crate::model::outcome::Failure;
@@ -121,4 +121,17 @@ fn in_yaml(path: &str) -> String {
     } else {
         format!("'{}'", path.replace('\'', "''"))
     }
+}
+
+/// Declared outputs relative to the repository.
+pub(super) fn output_paths(work: &Work) -> Result<Vec<RepoPath>, Failure> {
+    let workdir = Path::new(&tree_spec(work)?.workdir);
+    let workspace = Path::new(&work.spec.workspace);
+    let declared = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());
+    let inside = declared.filter_map(|path| {
+        let place = workspace.join(path);
+        let relative = place.strip_prefix(workdir).ok()?;
+        RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
+    });
+    Ok(inside.collect())
 }
