@@ -24,7 +24,7 @@ pub(crate) use models::*;
 pub(crate) use schedule::*;
 pub(crate) use shared::*;
 pub(crate) use skill::*;
-pub(crate) use unknown::{refuse_unknown, report_unknown, report_unknown_beside, suggest};
+pub(crate) use unknown::{refuse_unknown, report_unknown, suggest};
 pub(crate) use worker::*;
 
 use crate::model::duration::exact_millis;
@@ -69,8 +69,6 @@ pub(crate) struct Key {
     pub(crate) required: bool,
     /// Whether null is taken as if it were absent.
     pub(crate) nullable: bool,
-    /// Whether something would go free if it were misspelt, so that a near miss of it is an error.
-    pub(crate) restricts: bool,
 }
 
 /// What becomes of a key.
@@ -171,6 +169,12 @@ impl Table {
         self.keys.iter().map(|key| key.name).collect()
     }
 
+    /// The names of the keys that are evaluated.
+    pub(crate) fn evaluated(&self) -> impl Iterator<Item = &'static str> {
+        let evaluated = self.keys.iter().filter(|key| key.role != Role::Kept);
+        evaluated.map(|key| key.name)
+    }
+
     /// Whether a key belongs to the data that a definition is shown with; keys that are not known do.
     pub(crate) fn keeps(&self, key: &str) -> bool {
         let known = self.keys.iter().find(|one| one.name == key);
@@ -212,7 +216,6 @@ const fn key(name: &'static str, form: Form, what: &'static str) -> Key {
         role: Role::Evaluated,
         required: false,
         nullable: true,
-        restricts: false,
     }
 }
 
@@ -251,11 +254,6 @@ impl Key {
     const fn never_null(self) -> Key {
         let nullable = false;
         Key { nullable, ..self }
-    }
-
-    const fn restricts(self) -> Key {
-        let restricts = true;
-        Key { restricts, ..self }
     }
 }
 

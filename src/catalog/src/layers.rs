@@ -1,8 +1,6 @@
 //! The keys of a skill, in worker.yaml and in its own file.
 
-use super::keys::SKILL;
 use super::listing::{FileOf, Item};
-use super::restrict;
 use super::view::View;
 
 /// The keys of a skill: those in worker.yaml win over those in its own file.
@@ -29,17 +27,6 @@ impl<'a> Layers<'a> {
     pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
         let of = |layer: Option<View<'a>>| layer.and_then(|map| map.get(key));
         of(self.inline).or_else(|| of(self.file))
-    }
-
-    /// Every value of a key that restricts, null included; a near miss stands for the key.
-    pub(crate) fn restricting(&self, key: &str) -> Vec<View<'a>> {
-        let known = SKILL.names();
-        let layers = [self.inline, self.file].into_iter().flatten();
-        let near = layers.flat_map(|map| map.entries()).filter(|(name, _)| {
-            *name != key && restrict::meant(name, &known).is_some_and(|meant| meant == key)
-        });
-        let near = near.map(|(_, value)| value);
-        self.written(key).into_iter().chain(near).collect()
     }
 
     /// The value of a key where one is written.

@@ -1,7 +1,7 @@
 //! Keys that restrict what may run: malformed they reject, unsupported they make unavailable.
 //! Nothing is ever run with less protection than it asks for.
 
-use super::keys::{SKILL, report_unknown_beside, suggest};
+use super::keys::suggest;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -27,24 +27,6 @@ pub(crate) fn meant(key: &str, known: &[&'static str]) -> Option<&'static str> {
         let near = (!known.contains(&key)).then(|| suggest(key, known));
         near.flatten().filter(|one| KEYS.contains(one))
     })
-}
-
-/// Says which keys of a skill are not known; a near miss of one that restricts is read as that one.
-pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
-    let known = SKILL.names();
-    let mut told = Vec::new();
-    for (key, value) in map.entries() {
-        if let Some(meant) = meant(key, &known).filter(|meant| *meant != key) {
-            report.warning(
-                "key-misspelled",
-                value.key_place(),
-                format!("`{key}` is read as `{meant}`"),
-                &format!("write `{meant}`"),
-            );
-            told.push(key);
-        }
-    }
-    report_unknown_beside(map, &SKILL, &told, report);
 }
 
 /// Rejects a list of tools that cannot be understood.

@@ -202,10 +202,10 @@ impl<'a, 'i> Builder<'a, 'i> {
 
     fn report_keys(&self, report: &mut Report) {
         if let Some(map) = self.layers.inline {
-            restrict::report_unknown(map, report);
+            report_unknown(map, &SKILL, report);
         }
         if let Some(map) = self.layers.file {
-            restrict::report_unknown(map, report);
+            report_unknown(map, &SKILL, report);
         }
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &SKILL_FILE, report);
@@ -251,12 +251,12 @@ impl<'a, 'i> Builder<'a, 'i> {
     /// Rejects keys whose restriction cannot be understood.
     fn check_restrictions(&self, report: &mut Report) {
         for key in ["disable-model-invocation", "user-invocable"] {
-            for view in self.layers.restricting(key) {
+            if let Some(view) = self.layers.written(key) {
                 checks::restricting_flag(view, key, report);
             }
         }
         for key in ["allowed-tools", "required_tools"] {
-            for view in self.layers.restricting(key) {
+            if let Some(view) = self.layers.written(key) {
                 restrict::check_tools(view, key, report);
             }
         }
@@ -311,8 +311,8 @@ impl<'a, 'i> Builder<'a, 'i> {
     }
 
     fn mutating(&self, report: &mut Report) -> bool {
-        let written = self.layers.restricting("mutating");
-        if written.is_empty() && self.file.is_some_and(|file| file.keys().is_none()) {
+        let written = self.layers.written("mutating");
+        if written.is_none() && self.file.is_some_and(|file| file.keys().is_none()) {
             report.warning(
                 "no-frontmatter",
                 self.file.map_or_else(|| self.place(), SkillFile::place),
@@ -320,11 +320,8 @@ impl<'a, 'i> Builder<'a, 'i> {
                 "begin it with `---`, `skill:`, `id`, `name`, `description`, `mutating` and `---`",
             );
         }
-        let mut mutating = false;
-        for view in written {
-            mutating |= checks::restricting_flag(view, "mutating", report).unwrap_or(true);
-        }
-        mutating
+        written
+            .is_some_and(|view| checks::restricting_flag(view, "mutating", report).unwrap_or(true))
     }
 
     fn run(&mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<RunText> {

@@ -38,7 +38,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("retention", Map(&CONFIG_RETENTION), "how long what is recorded stays").see("retention", "operations.md#what-is-kept-and-for-how-long"),
     key("blocked_hours", HOURS, "hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `\"22-5\"`").default(Value("[]")),
     key("workers", Map(&CONFIG_WORKERS), "where workers are").see("workers", "configuration.md#workers"),
-    key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills").restricts(),
+    key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills"),
     key("mcp", Map(&CONFIG_MCP), "what clients of the Model Context Protocol may do").see("settings", "mcp.md#settings"),
     key("web", Map(&CONFIG_WEB), "where the web page is served").see("the web page", "web.md"),
     key("access", Map(&CONFIG_ACCESS), "who may ask the engine for what over its socket, beside its own user and root").see("access", "configuration.md#access"),
@@ -97,14 +97,14 @@ pub(crate) static CONFIG_SKILLS: Table = table("Skills", "Where skills are that 
     key("personal", Flag, "whether those of the home directory are read").default(Value("true")),
     key("roots", List(&AnyOf(&[String, Map(&CONFIG_SKILL_ROOT)])), "further directories of skills, after all others: paths, or maps with `path`, `dialect` and `trusted`").never_null().default(Value("[]")),
     key("untrusted", SOME_FAMILIES, "families whose skills in the workspace are listed, and not handed out until `workerctl skill trust`. A value that cannot be read means all, and so does an error anywhere in the file while no good one is known")
-        .never_null().restricts().default(Value("[]")),
+        .never_null().default(Value("[]")),
 ]);
 
 /// An item of `roots` as a map.
 pub(crate) static CONFIG_SKILL_ROOT: Table = table("SkillRoot", "A further directory of skills.", &[
     key("path", String, "relative to the workspace, absolute, or below `~/`").never_null(),
     key("dialect", Words(&["agent", "wave", "workspace"]), "which files are skills there, and what holds for them: `agent`, `<name>/SKILL.md`; `wave`, the same under the rules of Wave; `workspace`, also `<name>.md` and `<name>.yaml`").default(Value("agent")),
-    key("trusted", Flag, "`false`: its skills are listed and not run until `workerctl skill trust`").restricts().default(Value("true")),
+    key("trusted", Flag, "`false`: its skills are listed and not run until `workerctl skill trust`").default(Value("true")),
 ]);
 
 /// `mcp` of workerctl.yaml.
@@ -130,7 +130,7 @@ pub(crate) static CONFIG_MCP_HTTP: Table = table("McpHttp", "The protocol over H
 /// `web` of workerctl.yaml.
 pub(crate) static CONFIG_WEB: Table = table("Web", "Where the web page is served.", &[
     key("listen", String, "where the daemon serves the web page, such as `127.0.0.1:8930`; a loopback address").default(Told("only while `workerctl web` runs")),
-    key("read_only", Flag, "whether nobody changes anything there. A value that cannot be read means `true`").restricts().default(Value("false")),
+    key("read_only", Flag, "whether nobody changes anything there. A value that cannot be read means `true`").default(Value("false")),
 ]);
 
 /// `access` of workerctl.yaml.

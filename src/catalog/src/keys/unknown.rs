@@ -1,12 +1,13 @@
 //! What is said of keys that are not known.
 
-use super::Table;
+use super::{CHECK, CONFIG, EXECUTION, SCHEDULE, SKILL, Table, WORKER_FILE};
 use crate::report::Report;
 use crate::view::View;
 
 /// What people write for another key, though it looks nothing like it.
 const SYNONYMS: &[(&str, &str)] = &[
     ("command", "run"),
+    ("comand", "run"),
     ("cmd", "run"),
     ("inputs", "interface"),
     ("outputs", "interface"),
@@ -21,52 +22,127 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("api_key", "key"),
     ("endpoint", "base_url"),
     ("max_tokens", "max_output_tokens"),
+    ("trust", "trusted"),
+    ("trusted", "untrusted"),
+    ("untrusted", "trusted"),
+    ("distrusted", "untrusted"),
 ];
 
-/// Says which keys of a map are not known, and which of them look like one that is.
-pub(crate) fn report_unknown(map: View<'_>, table: &Table, report: &mut Report) {
-    match table.refuses {
-        Some(code) => refuse_unknown(map, &table.names(), code, report),
-        None => report_unknown_beside(map, table, &[], report),
+/// Places in definitions whose keys are told apart: a key of one that is written at another is an error.
+const LEVELS: [(&Table, &str); 6] = [
+    (&SKILL, "a skill"),
+    (&WORKER_FILE, "the top level of worker.yaml"),
+    (&EXECUTION, "`execution` of worker.yaml"),
+    (&SCHEDULE, "a schedule"),
+    (&CHECK, "a check of `verification`"),
+    (&CONFIG, "workerctl.yaml"),
+];
+
+/// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
+const COMMON: [&str; 19] = [
+    "id",
+    "name",
+    "type",
+    "version",
+    "description",
+    "skill",
+    "skills",
+    "file",
+    "files",
+    "path",
+    "mode",
+    "check",
+    "command",
+    "start",
+    "end",
+    "when",
+    "at",
+    "inputs",
+    "mcp",
+];
+
+/// Words of other systems for a schedule that is off, or has an end, with what is written here.
+const SWITCHES: [(&str, &str); 10] = [
+    ("disabled", "enabled: false"),
+    ("disable", "enabled: false"),
+    ("paused", "enabled: false"),
+    ("pause", "enabled: false"),
+    ("suspend", "enabled: false"),
+    ("suspended", "enabled: false"),
+    ("active", "enabled: false"),
+    ("enable", "enabled: false"),
+    ("until", "end"),
+    ("end_date", "end"),
+];
+
+/// What an unknown key most likely means.
+enum Meaning {
+    /// A key of the same map.
+    Key(String),
+    /// A key of another place.
+    Elsewhere(&'static str, &'static str),
+    Nothing,
+}
+
+impl Meaning {
+    fn of(key: &str, table: &Table) -> Self {
+        let known = table.names();
+        if table.has("enabled")
+            && let Some((_, meant)) = SWITCHES.iter().find(|(word, _)| *word == key)
+        {
+            return Self::Key((*meant).to_owned());
+        }
+        if let Some(same) = spelled_alike(key, &known).or_else(|| synonym(key, &known)) {
+            return Self::Key(same.to_owned());
+        }
+        let levels = LEVELS.iter().filter(|(level, _)| level.name != table.name);
+        for (level, place) in levels {
+            let names: Vec<&str> = level.evaluated().collect();
+            let same = spelled_alike(key, &names).or_else(|| synonym(key, &names));
+            if let Some(same) = same.filter(|name| !COMMON.contains(name)) {
+                return Self::Elsewhere(same, place);
+            }
+        }
+        match nearest(key, &known) {
+            Some(near) => Self::Key(near.to_owned()),
+            None => Self::Nothing,
+        }
     }
 }
 
-/// The same, but for keys that are told already.
-pub(crate) fn report_unknown_beside(
-    map: View<'_>,
-    table: &Table,
-    told: &[&str],
-    report: &mut Report,
-) {
-    let known = table.names();
+/// Reports the keys of a map that have no effect: an error if a known key is meant, otherwise a note.
+pub(crate) fn report_unknown(map: View<'_>, table: &Table, report: &mut Report) {
+    match table.refuses {
+        Some(code) => refuse_unknown(map, &table.names(), code, report),
+        None => report_without_effect(map, table, report),
+    }
+}
+
+fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
     for (key, value) in map.entries() {
-        let is_removed = table.removed.contains(&key);
-        if known.contains(&key) || told.contains(&key) || is_removed || key.starts_with("x-") {
+        if table.has(key) || table.removed.contains(&key) || key.starts_with("x-") {
             continue;
         }
-        let mut restricting = table.keys.iter().filter(|known| known.restricts);
-        if let Some(meant) = restricting.find(|known| may_mean(key, known.name)) {
-            let meant = meant.name;
-            report.error(
-                "restriction-malformed",
-                value.key_place(),
-                format!("`{key}` is not a known key: what it is to restrict is not known"),
-                &format!("did you mean `{meant}`?"),
-            );
-        } else if let Some(suggestion) = suggest(key, &known) {
-            report.warning(
+        let place = value.key_place();
+        match Meaning::of(key, table) {
+            Meaning::Key(meant) => report.error(
                 "key-misspelled",
-                value.key_place(),
-                format!("`{key}` is not a known key and has no effect"),
-                &format!("did you mean `{suggestion}`?"),
-            );
-        } else {
-            report.note(
+                place,
+                format!("`{key}` is not a known key"),
+                &format!("did you mean `{meant}`?"),
+            ),
+            Meaning::Elsewhere(meant, level) => report.error(
+                "key-misplaced",
+                place,
+                format!("`{key}` has no effect here"),
+                &format!("`{meant}` belongs in {level}"),
+            ),
+            Meaning::Nothing => report.note(
                 "unknown-key",
-                value.key_place(),
+                place,
                 format!("`{key}` is kept and not evaluated"),
                 "",
-            );
+            ),
         }
     }
 }
@@ -83,22 +159,28 @@ pub(crate) fn refuse_unknown(map: View<'_>, known: &[&str], code: &str, report: 
     }
 }
 
-/// Whether a key may be another one that restricts, misspelt or under another name.
-fn may_mean(key: &str, restricting: &str) -> bool {
-    let of_trust = |text: &str| text.to_lowercase().contains("trust");
-    suggest(key, &[restricting]).is_some() || (of_trust(restricting) && of_trust(key))
-}
-
 /// The known key that `key` most likely means.
 pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
+    spelled_alike(key, known)
+        .or_else(|| synonym(key, known))
+        .or_else(|| nearest(key, known))
+}
+
+/// The key that differs only in case, `-`, `_` or spaces.
+fn spelled_alike<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let wanted = plain(key);
-    if let Some(same) = known.iter().find(|name| plain(name) == wanted) {
-        return Some(same);
-    }
-    if let Some((_, meant)) = SYNONYMS.iter().find(|(word, _)| plain(word) == wanted) {
-        return known.iter().find(|name| *name == meant).copied();
-    }
+    known.iter().find(|name| plain(name) == wanted).copied()
+}
+
+fn synonym<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    let wanted = plain(key);
+    let mut meant = SYNONYMS.iter().filter(|(word, _)| plain(word) == wanted);
+    meant.find_map(|(_, meant)| known.iter().find(|name| *name == meant).copied())
+}
+
+/// The key that is at most one or two typing errors away.
+fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    let wanted = plain(key);
     known
         .iter()
         .filter(|name| name.len() >= 4 && wanted.len() >= 4)
@@ -106,6 +188,10 @@ pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(distance, name)| *distance <= if name.len() >= 7 { 2 } else { 1 })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+fn plain(text: &str) -> String {
+    text.to_lowercase().replace(['-', '_', ' '], "")
 }
 
 #[cfg(test)]

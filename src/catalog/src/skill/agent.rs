@@ -5,7 +5,7 @@ use crate::agent_program::DeclaredProgram;
 use crate::budgets::{self, DeclaredBudget};
 use crate::dialect::{tools, workspace};
 use crate::executor::Named;
-use crate::keys::SKILL;
+use crate::keys::{SKILL, suggest};
 use crate::model::Place;
 use crate::model::agent::{DayBudget, DeclaredAgent};
 use crate::model::definition::RunText;
@@ -17,7 +17,10 @@ impl Builder<'_, '_> {
     pub(super) fn report_misspelled_run(&self, report: &mut Report) {
         let layers = [self.layers.file, self.layers.inline].into_iter().flatten();
         let mut keys = layers.flat_map(|layer| layer.entries());
-        let near = keys.find(|(key, _)| !SKILL.has(key) && strsim::osa_distance(key, "run") <= 1);
+        let known = SKILL.names();
+        let near = keys.find(|(key, _)| {
+            suggest(key, &known).is_none() && strsim::osa_distance(key, "run") <= 1
+        });
         if let Some((key, value)) = near {
             let (key, id) = (key.escape_debug(), &self.item.id);
             report.error(

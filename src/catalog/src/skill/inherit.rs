@@ -82,7 +82,7 @@ impl<'a> Builder<'a, '_> {
         if let Some(view) = self.layers.get("human_checkpoints") {
             found.after.extend(checks::checkpoints(view, report));
         }
-        for view in self.layers.restricting("approval_required") {
+        if let Some(view) = self.layers.written("approval_required") {
             found.approval_required |= checks::approval(view, report);
         }
         self.texts.append(&mut found.texts);

@@ -314,7 +314,7 @@ trees: {idle: 0s}
     E 15 duration-invalid `idle: 0s`: a duration must be greater than zero
     write a number with a unit: `500ms`, `30s`, `15m`, `1h30m`
 trees: {min-free: 1GiB}
-    W 9 key-misspelled `min-free` is not a known key and has no effect
+    E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?
 retention: {runs: 1d}
     E 19 retention-contradiction `retention.runs`: runs would be forgotten while a repeated submission is still answered by them

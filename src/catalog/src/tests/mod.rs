@@ -14,6 +14,7 @@ mod irregular;
 mod isolation;
 mod isolation_problems;
 mod kept_schedules;
+mod key_levels;
 mod limits;
 mod models;
 mod notify;

@@ -210,11 +210,11 @@ fn wrong_configuration_is_told_and_its_defaults_stand() {
         (
             "hooks: {post_tool: [x]}",
             "key-misspelled",
-            WARNING,
+            ERROR,
             9,
             "`post_tools`",
         ),
-        ("timezon: UTC", "key-misspelled", WARNING, 1, "`timezone`"),
+        ("timezon: UTC", "key-misspelled", ERROR, 1, "`timezone`"),
         ("colour: red", "unknown-key", NOTE, 1, ""),
         ("[]", "definition-shape", ERROR, 1, "keys such as"),
         ("grace: [", "yaml-syntax", ERROR, 0, ""),

@@ -113,13 +113,13 @@ fn a_near_miss_of_a_key_that_restricts_is_an_error() {
     ];
     for (config, column, hint) in table {
         let catalog = of_config(config.as_bytes()).load_with_home();
-        let expected = ("restriction-malformed", ERROR, 1, column, hint);
+        let expected = ("key-misspelled", ERROR, 1, column, hint);
         expect(&catalog, "workerctl.yaml", &expected);
         assert_eq!(trusted(&catalog), ["d", "own"], "{config}");
     }
-    // Other keys that are not known restrict nothing.
+    // Keys that resemble nothing restrict nothing.
     let catalog =
-        of_config(b"skills: {familes: [], x-trust: 1, roots: [{path: v, dialec: agent}]}\n");
+        of_config(b"skills: {colour: [], x-trust: 1, roots: [{path: v, shade: agent}]}\n");
     assert!(catalog.load_with_home().config_is_known);
 }
 

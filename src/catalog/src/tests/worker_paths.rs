@@ -129,7 +129,7 @@ fn paths_that_lead_out_or_nowhere_are_told_with_their_line() {
     expect(
         &catalog,
         CONFIG,
-        &("key-misspelled", WARNING, 1, 11, "`paths`"),
+        &("key-misspelled", ERROR, 1, 11, "`paths`"),
     );
     let catalog = workspace(
         "\nworkers: {paths: [workers, 'a/*/b']}\n",

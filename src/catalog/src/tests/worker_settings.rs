@@ -342,7 +342,7 @@ fn notify_names_commands_and_nothing_else() {
     );
     check_worker(
         &worker("{on_faliure: a}"),
-        ("key-misspelled", WARNING, 2, 10, expected),
+        ("key-misspelled", ERROR, 2, 10, expected),
     );
     let twice = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {every: 5m, on_missed: a, notify: {on_missed: b}}}\n";
     check_worker(twice, ("schedule-policy", ERROR, 3, 62, "`notify`"));
