@@ -49,6 +49,30 @@ fn each_attempt_is_told_its_own_number() {
 }
 
 #[test]
+fn variables_that_are_no_secrets_reach_the_skill_unmasked() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: plain
+    description: d
+    env:
+      - {name: CI, value: "1"}
+      - {name: DB_HOST, value: localhost}
+      - {name: EDITOR_OF_TEST, plain: true}
+    run: 'echo "$CI $DB_HOST $EDITOR_OF_TEST"'
+  - {id: absent, description: d, env: [{name: NOT_SET_HERE, plain: true}], run: "true"}
+"#,
+    );
+    let mut command = workspace.workerctl(&["run", "plain", "--json"]);
+    command.env("EDITOR_OF_TEST", "a plain value");
+    let run = workspace.start(&mut command).end().expect_code(0).value();
+    let run = run["summary"]["run"].as_str().unwrap().to_owned();
+    let logs = workspace.run(&["logs", &run]).stdout;
+    assert!(logs.contains("1 localhost a plain value"), "{logs}");
+    let refused = workspace.run(&["run", "absent", "--json"]).expect_code(8);
+    assert_eq!(refused.refusal(), "variable_missing");
+}
+
+#[test]
 fn what_serves_all_attempts_does_not_name_one() {
     let workspace = Workspace::with_skills(
         r#"

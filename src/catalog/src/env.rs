@@ -1,11 +1,14 @@
-//! Reads `env`: names of secret variables, and where the value of each is kept.
+//! Reads `env`: names of secret variables and where the value of each is kept, and values that are no secrets.
+
+use std::collections::BTreeMap;
 
 use super::keys::{ENV, SECRET, report_unknown};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 use crate::bounds::SECRET_TIMEOUT_MS;
-use crate::model::{SecretSource, SecretUse, SecretUses};
+use crate::model::definition::PlainVariable;
+use crate::model::{Place, SecretSource, SecretUse, SecretUses};
 
 /// Longest name of a credential in bytes, as systemd has it.
 const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
@@ -13,13 +16,15 @@ const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
 /// What is said of a `secret` that does not say where its value is.
 const ONE_SOURCE: &str = "write one of `{credential: NAME}`, `{file: /path}` and `{command: [program, argument]}`; the value does not belong here";
 
-/// Variables that commands are given: their names, and where the values of some are.
+/// Variables that commands are given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Env {
-    /// Names, each once.
+    /// Names of secret variables, each once.
     pub(crate) names: Vec<String>,
-    /// By name of the variable, where its value is.
+    /// By name of a secret variable, where its value is.
     pub(crate) secrets: SecretUses,
+    /// Variables that are no secrets.
+    pub(crate) variables: BTreeMap<String, PlainVariable>,
 }
 
 impl Env {
@@ -27,26 +32,49 @@ impl Env {
     pub(crate) fn extend(&mut self, other: Env) {
         for name in other.names {
             self.secrets.remove(&name);
+            self.variables.remove(&name);
             if !self.names.contains(&name) {
                 self.names.push(name);
             }
         }
+        for name in other.variables.keys() {
+            self.secrets.remove(name);
+            self.names.retain(|known| known != name);
+        }
         self.secrets.extend(other.secrets);
+        self.variables.extend(other.variables);
+    }
+
+    fn plain(name: String, variable: PlainVariable) -> Env {
+        Env {
+            variables: BTreeMap::from([(name, variable)]),
+            ..Env::default()
+        }
     }
 }
 
-/// Reads `env`: names of variables, never their values.
+/// Reads `env`: a list of names and entries, or a map of values.
 pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
     let mut found = Env::default();
     match view.data() {
         Data::Null => return found,
         Data::List(_) => {}
+        Data::Map(_) => {
+            for (name, value) in view.entries() {
+                let value = value.text(&format!("env.{name}"), report);
+                let is_valid = is_variable_name(name, view.place(), report);
+                if let Some(value) = value.filter(|_| is_valid) {
+                    found.extend(Env::plain(name.to_owned(), PlainVariable::Value(value)));
+                }
+            }
+            return found;
+        }
         _ => {
             report.error(
                 "wrong-type",
                 view.place(),
-                format!("`env` must be a list of names, not {}", view.kind()),
-                "list names only, such as `env: [API_KEY]`: values come from the engine's environment",
+                format!("`env` must be a list or a map, not {}", view.kind()),
+                "write `env: [API_KEY]` for secrets of the engine's environment, or `env: {CI: \"1\"}` for values that are no secrets",
             );
             return found;
         }
@@ -67,6 +95,9 @@ fn entry(item: View<'_>, report: &mut Report) -> Option<Env> {
     };
     report_unknown(item, &ENV, report);
     let name = variable_name(named, report)?;
+    if let Some(variable) = plain_variable(item, report) {
+        return Some(Env::plain(name, variable));
+    }
     let source = match (item.written("credential"), item.written("secret")) {
         (None, None) => None,
         (Some(credential), None) => Some(SecretSource::Credential(credential_name(
@@ -97,6 +128,32 @@ fn entry(item: View<'_>, report: &mut Report) -> Option<Env> {
         found.secrets.insert(name, one);
     }
     Some(found)
+}
+
+/// Reads `value` or `plain: true` of an entry; `None` if the entry is a secret.
+fn plain_variable(item: View<'_>, report: &mut Report) -> Option<PlainVariable> {
+    let is_secret = ["secret", "credential", "as"]
+        .into_iter()
+        .any(|key| item.written(key).is_some());
+    let value = item.written("value");
+    let plain = item.written("plain");
+    let is_plain = plain.and_then(|view| view.flag("plain", report));
+    if let Some(view) = value.or(plain.filter(|_| is_plain == Some(true)))
+        && is_secret
+    {
+        report.error(
+            "env-plain",
+            view.key_place(),
+            "a value that is no secret has no place where a secret is kept".to_owned(),
+            "remove `value` and `plain`, or `secret`, `credential` and `as`",
+        );
+        return None;
+    }
+    match value {
+        Some(value) => value.text("value", report).map(PlainVariable::Value),
+        None if is_plain == Some(true) => Some(PlainVariable::Inherited),
+        None => None,
+    }
 }
 
 fn source(view: View<'_>, report: &mut Report) -> Option<SecretSource> {
@@ -168,27 +225,31 @@ pub(crate) fn program(view: View<'_>, key: &str, report: &mut Report) -> Option<
 /// Reads the name of a secret variable.
 pub(crate) fn variable_name(view: View<'_>, report: &mut Report) -> Option<String> {
     let name = view.text("env", report)?;
+    is_variable_name(&name, view.place(), report).then_some(name)
+}
+
+fn is_variable_name(name: &str, place: Place, report: &mut Report) -> bool {
     let first = name.bytes().next().unwrap_or(b'0');
     let valid = !first.is_ascii_digit()
         && name.len() <= 128
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_");
+    let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_") || name == "TMPDIR";
     if !valid {
         report.error(
             "env-name",
-            view.place(),
+            place,
             format!("`{name}` is not the name of a variable"),
-            "letters, digits and `_` only; the value does not belong here. A credential with another name is read with `{name: API_KEY, credential: api-key}`",
+            "use letters, digits and `_` only. A value is written as `{name: CI, value: \"1\"}`; a credential with another name is read with `{name: API_KEY, credential: api-key}`",
         );
     } else if reserved {
         report.error(
             "env-name",
-            view.place(),
-            format!("`{name}` is not handed on"),
-            "names that begin with `WORKERCTL_` or `LD_` are set by the engine only",
+            place,
+            format!("`{name}` cannot be set by a definition"),
+            "`TMPDIR` and names that begin with `WORKERCTL_` or `LD_` are set by the engine only",
         );
     }
-    (valid && !reserved).then_some(name)
+    valid && !reserved
 }
 
 /// The id of a credential as systemd takes it: the name of a file.

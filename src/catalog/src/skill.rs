@@ -139,6 +139,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             shell: self.shell(report),
             env: env.names,
             secrets: env.secrets,
+            variables: env.variables,
             hooks: join(&self.worker.post_tools, hooks.post_tools),
             post_commit: join(&self.worker.post_commit, hooks.post_commit),
             commit_message: self.commit_message(report),

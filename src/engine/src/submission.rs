@@ -236,6 +236,7 @@ impl Submitting<'_> {
         if is_due && environment.iter().all(|(name, _)| name != SCHEDULED_AT) {
             environment.push((SCHEDULED_AT.to_owned(), at.rfc3339_in(zone)));
         }
+        environment.extend(self.plain_variables()?);
         if let Some(run) = around.due.and_then(|(due, _)| due.after) {
             environment.push((AFTER_RUN.to_owned(), run.to_string()));
         }

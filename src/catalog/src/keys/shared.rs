@@ -2,7 +2,7 @@
 
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{
-    AnyOf, Anything, Count, Duration, Filled, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
+    AnyOf, Anything, Count, Duration, Filled, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words, Named,
 };
 use super::{Form, Key, Table, kept, key, table};
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX, RATE_LIMIT_WAITS_MAX, SECRET_TIMEOUT_MS};
@@ -33,8 +33,8 @@ pub(super) const BRANCHES: Form = AnyOf(&[String, Number, Map(&BRANCH)]);
 pub(super) const LOCALS: Form = AnyOf(&[ONE_LOCAL, List(&ONE_LOCAL)]);
 const ONE_LOCAL: Form = AnyOf(&[String, Map(&LOCAL)]);
 
-/// `env`: variables, each a name or a map.
-pub(super) const VARIABLES: Form = List(&AnyOf(&[String, Map(&ENV)]));
+/// `env`: variables, each a name or a map; or a map of values.
+pub(super) const VARIABLES: Form = AnyOf(&[List(&AnyOf(&[String, Map(&ENV)])), Named(&Text)]);
 
 /// One hook: a command, or a map.
 const ONE_HOOK: Form = AnyOf(&[String, Map(&HOOK)]);
@@ -125,11 +125,13 @@ pub(crate) static CHANNEL: Table = table("NotifyChannel", "One way of telling pe
 ]);
 
 /// An item of `env` that is a map.
-pub(crate) static ENV: Table = table("Env", "A secret variable, and where its value is.", &[
+pub(crate) static ENV: Table = table("Env", "A variable: a secret and where its value is, or a value that is no secret.", &[
     key("name", String, "name of the variable").never_null(),
     key("secret", Map(&SECRET), "where its value is: one of `credential`, `file` and `command`").default(Told("the engine's variable of that name, else the credential that is called so")),
     key("credential", String, "the same as `secret: {credential: NAME}`"),
     key("as", Words(&["variable", "file"]), "what the variable holds: the value, or the path of a private `file` with the value").default(Value("variable")),
+    key("value", Text, "the value, if it is no secret: it is shown and not masked"),
+    key("plain", Flag, "whether the engine's own variable of that name is passed on without masking, such as `HOME`").default(Value("false")),
 ]);
 
 /// `secret` of an item of `env`.

@@ -44,7 +44,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("on_rate_limit", RATE_LIMITS, "whether its runs wait in the queue where the server of a model takes no more requests: `{wait, times}`, or `false`").see("rate limits", "agents.md#rate-limits").default(WORKERS),
     key("cwd", String, "directory of its commands, relative to the workspace").default(WORKERS),
     key("shell", Words(&["sh", "bash"]), "shell of its texts: `sh` or `bash`").default(WORKERS),
-    key("env", VARIABLES, "names of variables that it sees besides the worker's, or `{name, secret}` with where the value is; an entry of the same name wins").see("environment", "definitions.md#environment"),
+    key("env", VARIABLES, "variables that it sees besides the worker's: names of secrets, `{name, secret}` with where the value is, or values such as `{CI: \"1\"}`; an entry of the same name wins").see("environment", "definitions.md#environment"),
     key("hooks", Map(&HOOKS), "commands that are told about its runs, after the worker's").see("hooks", "definitions.md#hooks"),
     key("commit", Map(&COMMIT), "its commit").see("commits", "definitions.md#commits").default(WORKERS),
     INSTRUCTIONS,

@@ -66,6 +66,7 @@ impl RootSkill {
             shell: Shell::default(),
             env: Vec::new(),
             secrets: std::collections::BTreeMap::new(),
+            variables: std::collections::BTreeMap::new(),
             hooks: config.post_tools_hooks.clone(),
             post_commit: config.post_commit_hooks.clone(),
             commit_message: None,

@@ -143,7 +143,7 @@ fn what_is_rejected_is_refused() {
         "worker: {id: w}\nskills: [{id: a, mutating: maybe}]\n",
         "worker: {id: w}\nskills: [{id: a, interface: {inputs: [{type: string}]}}]\n",
         "worker: {id: w}\nskills: [{id: a, interface: {outputs: [{type: pdf}]}}]\n",
-        "worker: {id: w}\nenv: {A: b}\n",
+        "worker: {id: w}\nenv: {A: [b]}\n",
         "worker: {id: w}\nhooks: {post_tools: [{timeout: 5s}]}\n",
         "worker: {id: w}\nschedule: {cron: \"@daily\", overlap: both}\n",
         "worker: {id: w}\nschedule: {after: {on: always}}\n",

@@ -2,7 +2,7 @@
 
 use super::{ERROR, NOTE, WARNING, Workspace, check_worker, codes, expect, show};
 use crate::model::SecretSource;
-use crate::model::definition::{RunText, Shell};
+use crate::model::definition::{PlainVariable, RunText, Shell};
 use crate::model::spec::OnCrash;
 
 #[test]
@@ -146,6 +146,52 @@ fn settings_are_inherited_and_merged() {
 }
 
 #[test]
+fn variables_that_are_no_secrets_have_values_and_the_innermost_entry_counts() {
+    let yaml = "worker: {id: w}\nenv: {CI: \"1\", PORT: 5432, DEBUG: true, TOKEN: x}\nskills:\n  - id: a\n    description: d\n    run: date\n    env:\n      - TOKEN\n      - {name: PORT, value: 80}\n      - {name: EDITOR, plain: true}\n      - {name: KEY, plain: false}\n";
+    let catalog = Workspace::of_worker(yaml).load();
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
+    let skill = &catalog.workers[0].skills[0];
+    assert_eq!(skill.env, ["TOKEN", "KEY"]);
+    let value = |text: &str| PlainVariable::Value(text.to_owned());
+    let wanted = [
+        ("CI", value("1")),
+        ("DEBUG", value("true")),
+        ("EDITOR", PlainVariable::Inherited),
+        ("PORT", value("80")),
+    ];
+    let found = skill.variables.iter();
+    let found = found.map(|(name, variable)| (name.as_str(), variable.clone()));
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn wrong_variables_are_errors_at_their_place() {
+    for (env, code, column) in [
+        ("{A: [1]}", "wrong-type", 10),
+        ("{WORKERCTL_X: a}", "env-name", 6),
+        ("{TMPDIR: a}", "env-name", 6),
+        ("[{name: A, value: x, secret: {file: /x}}]", "env-plain", 17),
+        ("[{name: A, plain: true, as: file}]", "env-plain", 17),
+        ("[{name: A, plain: yes please}]", "wrong-type", 24),
+        ("text", "wrong-type", 6),
+    ] {
+        let yaml = format!(
+            "worker: {{id: w}}\nenv: {env}\nskills: [{{id: a, description: d, run: date}}]\n"
+        );
+        let catalog = Workspace::of_worker(&yaml).load();
+        let found = catalog.problems.iter().find(|problem| problem.code == code);
+        let place =
+            found.map(|problem| (problem.severity, problem.place.line, problem.place.column));
+        assert_eq!(
+            place,
+            Some((ERROR, 2, column)),
+            "{env}: {}",
+            show(&catalog.problems)
+        );
+    }
+}
+
+#[test]
 fn a_variable_says_where_its_value_is() {
     let yaml = "worker: {id: w}\nenv: [{name: A, secret: {command: [pass, show, a b]}}, {name: B, secret: {command: [x], timeout: 2m}, as: file}]\nskills:\n  - {id: a, description: d, run: date, env: [{name: C, secret: {file: ~/c}}, {name: D, secret: {credential: d-d}, as: variable}, {name: E, as: file}, {name: A}]}\n";
     let catalog = Workspace::of_worker(yaml).load();
@@ -217,7 +263,7 @@ fn the_place_of_a_secret_is_checked() {
 #[test]
 fn names_of_variables_and_credentials_are_checked() {
     let table = [
-        ("env: {KEY: value}", "wrong-type", 2, 6, "list names only"),
+        ("env: KEY", "wrong-type", 2, 6, "write `env: [API_KEY]`"),
         ("env: [\"A=b\"]", "env-name", 2, 7, "letters, digits"),
         ("env: [stripe-key]", "env-name", 2, 7, "credential: api-key"),
         (

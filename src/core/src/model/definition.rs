@@ -16,6 +16,16 @@ use super::sandbox::Sandbox;
 use super::secret::SecretUses;
 use super::spec::{Approving, OnCrash, OutputKind, RateLimitWait, Retry};
 
+/// The value of a variable that is no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlainVariable {
+    /// As the definition has it.
+    Value(String),
+    /// The value of the engine's own variable when the run is submitted.
+    Inherited,
+}
+
 /// When a worker is meant to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -282,6 +292,9 @@ pub struct Skill {
     /// By name of such a variable, where its value is; of others it is in the engine's environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: SecretUses,
+    /// Variables that are no secrets, by name: they are neither masked nor hidden.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, PlainVariable>,
     /// Hooks that may block, the configuration's first.
     pub hooks: Vec<HookText>,
     /// Hooks after the commit.

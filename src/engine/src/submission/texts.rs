@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::{names, secrets};
 use super::Submitting;
-use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
+use crate::model::definition::{CheckText, HookText, PlainVariable, RunText, Shell, Skill};
 use crate::model::legible::hex;
 use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program, WakeSpec};
 use crate::model::{Diagnostic, Kind, SecretText, Value};
@@ -197,6 +197,24 @@ impl Submitting<'_> {
         files(values, rendered, &mut secrets);
         secrets::check(self.skill, self.around.environment)?;
         Ok((environment, secrets))
+    }
+
+    /// The variables of the definition that are no secrets, with their values.
+    pub(super) fn plain_variables(&self) -> Result<Vec<(String, String)>, Diagnostic> {
+        let variables = self.skill.variables.iter();
+        let valued = variables.map(|(name, variable)| {
+            let value = match variable {
+                PlainVariable::Value(value) => Some(value),
+                PlainVariable::Inherited => self.around.environment.get(name),
+            };
+            let value = value.cloned().ok_or_else(|| {
+                let text = format!("the variable `{name}` is not set where the engine runs");
+                Diagnostic::new(Kind::Blocked, "variable_missing", text)
+                    .hint("set it there, for a service with `Environment=`")
+            })?;
+            Ok((name.clone(), value))
+        });
+        valued.collect()
     }
 
     pub(super) fn commit_message(&self, values: &Values) -> Result<String, Diagnostic> {

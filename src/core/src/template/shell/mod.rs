@@ -85,6 +85,19 @@ pub struct ShellText {
     guards: Vec<DashGuard>,
 }
 
+/// Finds `${{ … }}` where the shell would expand it: an expression of CI systems, which no shell can read.
+fn foreign_expression(text: &str, reading: &reading::Reading) -> Option<TextProblem> {
+    let at = reading.doubt?.at;
+    let expression = text.get(at..)?.strip_prefix("${{")?;
+    let length = expression.find("}}").map_or(0, |end| end + "}}".len());
+    Some(TextProblem::error(
+        "foreign_expression",
+        at..at + "${{".len() + length,
+        "`${{ … }}` is not an expression of workerctl",
+        "write `{title}` for an input `title`, `{date}` or another built-in name, and `$NAME` for a variable of `env`",
+    ))
+}
+
 impl ShellText {
     /// Reads `text` as the shell will. The result depends on the definition alone.
     ///
@@ -129,6 +142,9 @@ impl ShellText {
             });
         }
         let reading = reader::Reader::read(text, names, dialect);
+        if let Some(problem) = foreign_expression(text, &reading) {
+            return Err(vec![problem]);
+        }
         if !mentions.iter().any(known) {
             // Without a placeholder the text is run as it is, whatever was made of it here.
             return verdict(plain, lint::slips(text, &reading));
