@@ -68,7 +68,7 @@ fn variables_that_are_no_secrets_reach_the_skill_unmasked() {
     let run = run["summary"]["run"].as_str().unwrap().to_owned();
     let logs = workspace.run(&["logs", &run]).stdout;
     assert!(logs.contains("1 localhost a plain value"), "{logs}");
-    let refused = workspace.run(&["run", "absent", "--json"]).expect_code(8);
+    let refused = workspace.run(&["run", "absent", "--json"]).expect_code(6);
     assert_eq!(refused.refusal(), "variable_missing");
 }
 
