@@ -248,7 +248,8 @@ pub(super) fn findings(
         Answer::Broken(fault) => Some(TextFinding {
             code: "shell-syntax".to_owned(),
             severity: Severity::Error,
-            offset: line_start(text, fault.line),
+            offset: unclosed_quote(text, &fault.message)
+                .unwrap_or_else(|| line_start(text, fault.line)),
             message: told(shell, &fault),
             hint: Some(hint(shell)),
         }),
@@ -285,6 +286,30 @@ fn sample(skill: &Skill, text: &str) -> Option<String> {
         .map(|used| ((used.scope, used.name.clone()), 1))
         .collect();
     Some(compiled.render(&lengths))
+}
+
+/// The quote that is never closed, if the shell complains of one. The shell names the last line, where the text ends.
+fn unclosed_quote(text: &str, message: &str) -> Option<usize> {
+    let said = ["nterminated quoted string", "looking for matching"];
+    if !said.iter().any(|part| message.contains(part)) {
+        return None;
+    }
+    let mut open = None;
+    let mut before = b'\n';
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match (open, byte) {
+            (None | Some((_, b'"')), b'\\') => drop(bytes.next()),
+            (None, b'#') if before.is_ascii_whitespace() => {
+                bytes.find(|(_, byte)| *byte == b'\n');
+            }
+            (None, b'\'' | b'"') => open = Some((at, byte)),
+            (Some((_, quote)), byte) if byte == quote => open = None,
+            _ => {}
+        }
+        before = byte;
+    }
+    open.map(|(at, _)| at)
 }
 
 /// Byte where a line of a text begins; substitutions add and take no lines.

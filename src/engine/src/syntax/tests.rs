@@ -139,3 +139,18 @@ fn what_is_remembered_is_bounded() {
     );
     assert!(!known.digests.contains(&digest("x", "0")));
 }
+
+#[test]
+fn an_unclosed_quote_is_found_where_it_is_opened() {
+    let said = "unterminated quoted string";
+    for (text, wanted) in [
+        ("echo one\necho \"two\necho three\n", Some(14)),
+        ("echo 'it''s'\necho 'x\n", Some(18)),
+        ("# it's\necho \"a\\\"b\necho\n", Some(12)),
+        ("echo a#'b\n", Some(7)),
+        ("echo \"it's\" done\n", None),
+    ] {
+        assert_eq!(unclosed_quote(text, said), wanted, "{text}");
+    }
+    assert_eq!(unclosed_quote("echo \"", "syntax error near `done`"), None);
+}
