@@ -168,19 +168,8 @@ pub(crate) fn collect<'a>(
             }
         }
     }
-    let any_listed = !items.is_empty();
-    for path in found.iter().filter(|path| !used.contains(path)) {
-        let item = unlisted(path, files);
-        if any_listed {
-            report.warning(
-                "skill-not-listed",
-                whole_file(path),
-                format!("`{}` is not listed in the worker's `skills`", item.id),
-                "list it, or move it out of `skills/`",
-            );
-        }
-        items.push(item);
-    }
+    let others = found.iter().filter(|path| !used.contains(path));
+    items.extend(others.map(|path| unlisted(path, files)));
     items
 }
 

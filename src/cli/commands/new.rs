@@ -11,7 +11,7 @@ use crate::cli::render::diagnostic;
 use crate::cli::render::line::{GOOD, Line};
 use crate::cli::session::Session;
 use crate::cli::suggest;
-use crate::model::{Diagnostic, Kind, Problem, Severity};
+use crate::model::{Diagnostic, Kind};
 
 /// Longest id of a new worker or skill.
 const ID_CHARS_MAX: usize = 63;
@@ -90,14 +90,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         return Ok(Exit::Ok);
     }
     session.io.err.line(Line::of(GOOD, "written ").text(&shown));
-    if let What::Skill { id, .. } = &args.what {
+    if let What::Skill { .. } = &args.what {
         let loaded = Definitions::load(&workspace);
-        if !is_found(&loaded, id, &shown) {
-            let text = format!(
-                "the worker lists its skills; add there: `- {{id: {id}, file: skills/{id}.md}}`"
-            );
-            diagnostic::hint(&mut session.io.err, &text);
-        }
         let mut of_file = loaded
             .problems()
             .iter()
@@ -115,17 +109,6 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 
 fn exists(message: String) -> Diagnostic {
     Diagnostic::new(Kind::Conflict, "exists", message)
-}
-
-/// Whether the new file is a skill without any warning about it.
-fn is_found(loaded: &Definitions, id: &str, shown: &str) -> bool {
-    let address = format!("/{id}");
-    let mut skills = loaded
-        .workers()
-        .into_iter()
-        .flat_map(|worker| worker.skills);
-    let told = |one: &Problem| *one.place.path == *shown && one.severity > Severity::Note;
-    skills.any(|skill| skill.address.ends_with(&address)) && !loaded.problems().iter().any(told)
 }
 
 fn new_worker(
@@ -158,7 +141,7 @@ execution:
   mode: on_demand
   max_runtime: 10m
 
-# Skills may also stand in files of their own: without this list, `skills/*.md` are found by looking.
+# Skills defined here; each file `skills/*.md` is a skill too.
 skills:
   - id: hello
     name: \"Hello\"

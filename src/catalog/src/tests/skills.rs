@@ -104,8 +104,6 @@ fn files_that_are_not_listed_are_found_and_told() {
         path,
         &("skill-id-mismatch", WARNING, 2, 10, "rename the file"),
     );
-    let other = ("skill-not-listed", WARNING, 0, 0, "list it");
-    expect(&catalog, "workers/w/skills/y.md", &other);
     expect(
         &catalog,
         "workers/w/skills/README.md",
