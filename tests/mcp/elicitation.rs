@@ -2,12 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, text_of};
-use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
+use crate::workspace::{Workspace, skip};
 
 const SKILLS: &str = "
   - {id: reads, description: d, run: 'echo read'}
@@ -147,11 +148,27 @@ fn what_cannot_run_is_refused_and_counted_without_a_question() {
     assert_eq!(lines.matches("\"refused\"").count(), 2, "{lines}");
 }
 
+/// The daemon reads definitions again every 30 s. What a scenario does before that has to take less.
+const BEFORE_RESCAN: Duration = Duration::from_secs(15);
+
 #[test]
 fn what_a_daemon_knows_as_changing_things_does_not_run_unasked() {
-    let workspace = Workspace::with_skills(SKILLS);
-    let daemon = Daemon::start(&workspace);
-    // A file is told when whoever writes it closes it: the daemon has not heard of this one, and a new server reads it.
+    let in_time = (0..5).any(|_| {
+        let workspace = Workspace::with_skills(SKILLS);
+        let daemon = Daemon::start(&workspace);
+        let in_time = asks_by_what_the_daemon_knows(&workspace);
+        daemon.stop();
+        in_time
+    });
+    if !in_time {
+        skip("the machine is too busy to ask before the daemon reads definitions again");
+    }
+}
+
+/// Returns false if the daemon may have read the definitions again meanwhile.
+fn asks_by_what_the_daemon_knows(workspace: &Workspace) -> bool {
+    let began = Instant::now();
+    // Only a file that is closed is announced: the daemon has not heard of this change, and a new server reads it.
     let path = "workers/w/worker.yaml";
     let text = workspace.read(path).unwrap();
     let changed = text.replace("mutating: true", "mutating: false");
@@ -161,22 +178,24 @@ fn what_a_daemon_knows_as_changing_things_does_not_run_unasked() {
         .unwrap();
     file.write_all(changed.as_bytes()).unwrap();
     file.set_len(changed.len().try_into().unwrap()).unwrap();
-    let mut client = Client::connect(&workspace);
+    let mut client = Client::connect(workspace);
     let listed = client.text("list_skills", &json!({"query": "writes"}));
-    assert!(!listed.contains("unavailable"), "{listed}");
     let refused = client.call("use_skill", &json!({"skill": "writes"}));
+    let mut other = connect(workspace);
+    if began.elapsed() > BEFORE_RESCAN {
+        return false;
+    }
+    assert!(!listed.contains("unavailable"), "{listed}");
     assert!(
         text_of(&refused).contains("cannot ask a person"),
         "{refused}"
     );
-    // Who can ask is asked.
-    let mut other = connect(&workspace);
+    // A client that can ask its user does.
     let (question, call) = asked(&mut other, "two");
     answer(&mut other, &question, "decline");
     assert!(text_of(&other.answer(call)["result"]).contains("declined"));
     assert!(workspace.read("reports/x.md").is_none());
-    drop(file);
-    daemon.stop();
+    true
 }
 
 #[test]
