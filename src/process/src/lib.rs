@@ -15,6 +15,7 @@ mod container;
 mod descriptors;
 mod environment;
 mod error;
+mod filter;
 mod groups;
 mod input;
 mod launch;
@@ -40,7 +41,7 @@ pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, EndCause, ExitStatus, Finished, Limits,
     OutputSink, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
 };
-pub use container::{Container, containers_stand, launched_within_container};
+pub use container::{Container, Link, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;
 pub use environment::environment;
 pub use error::SpawnError;
