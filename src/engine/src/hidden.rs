@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use workerctl_landing::holds_password;
+
 /// Paths below the home directory that hold keys, tokens, passwords or sessions.
 pub const IN_HOME: [&str; 129] = [
     // Keys and password managers.
@@ -339,9 +341,9 @@ pub(super) fn git_settings(git_dir: &Path) -> Vec<PathBuf> {
     let mut looked = 0;
     while let Some(directory) = directories.pop() {
         let files = ["config", "config.worktree"].map(|name| directory.join(name));
-        let is_repository = files[0].exists();
+        let is_repository = directory.join("HEAD").exists();
         found.extend(files.into_iter().filter(|file| {
-            std::fs::read(file).is_ok_and(|bytes| holds_password(&String::from_utf8_lossy(&bytes)))
+            std::fs::read(file).is_ok_and(|bytes| hold_password(&String::from_utf8_lossy(&bytes)))
         }));
         // Names of submodules may have slashes: directories lead to them.
         let modules = if is_repository {
@@ -360,23 +362,10 @@ pub(super) fn git_settings(git_dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn holds_password(settings: &str) -> bool {
-    let in_address = |word: &str| {
-        let rest = word.split_once("://").map_or("", |(_, rest)| rest);
-        let host = rest.split(['/', '?', '"', ']']).next().unwrap_or_default();
-        // A user alone is no secret, but tokens are written in its place too.
-        host.rsplit_once('@').is_some_and(|(user, _)| {
-            user.contains(':') || (user.len() >= 16 && word.contains("http"))
-        })
-    };
+fn hold_password(settings: &str) -> bool {
     settings.lines().any(|line| {
-        let line = line.trim();
-        let key = line.split('=').next().unwrap_or_default().trim();
-        let secret_keys = ["extraheader", "password", "token", "smtppass"];
-        secret_keys
-            .iter()
-            .any(|name| key.to_ascii_lowercase().ends_with(name) && line.contains('='))
-            || line.split_whitespace().any(in_address)
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        holds_password(name, value)
     })
 }
 
@@ -404,25 +393,5 @@ mod tests {
         assert_eq!(names("/home/a b/.ssh"), wanted);
         assert_eq!(names("/mnt/.ssh"), wanted);
         assert_eq!(names("/etc/shadow"), ["/etc/shadow"]);
-    }
-
-    #[test]
-    fn settings_with_a_password_are_told_from_others() {
-        for text in [
-            "[remote \"o\"]\n\turl = https://user:secret@example.com/r.git\n",
-            "[remote \"o\"]\n\turl = https://ghp_abcdefghijklmnop@github.com/r.git\n",
-            "[http \"https://github.com/\"]\n\textraheader = AUTHORIZATION: basic eA==\n",
-            "[url \"https://oauth2:secret@example.com/\"]\n\tinsteadOf = https://example.com/\n",
-        ] {
-            assert!(holds_password(text), "{text}");
-        }
-        for text in [
-            "[core]\n\tbare = false\n",
-            "[remote \"o\"]\n\turl = git@github.com:a/b.git\n",
-            "[remote \"o\"]\n\turl = ssh://git@example.com:22/r.git\n",
-            "[remote \"o\"]\n\turl = https://user@example.com/a:b@c.git\n",
-        ] {
-            assert!(!holds_password(text), "{text}");
-        }
     }
 }
