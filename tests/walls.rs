@@ -16,6 +16,8 @@ mod escapes;
 mod levels;
 #[path = "walls/own.rs"]
 mod own;
+#[path = "walls/places.rs"]
+mod places;
 #[path = "walls/without.rs"]
 mod without;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
@@ -45,7 +47,14 @@ fn containers_or_skip() -> bool {
 
 /// A workspace with a home that holds a key, and skills whose `run` is one of these texts.
 fn bed(skills: &str) -> Workspace {
-    let workspace = Workspace::with_skills("");
+    let workspace = Workspace::new();
+    furnish(&workspace, skills);
+    workspace
+}
+
+/// The same in a workspace that is there.
+fn furnish(workspace: &Workspace, skills: &str) {
+    workspace.furnish("");
     for (path, text) in [(".ssh/id", "key\n"), (".cache/kept", "as it was\n")] {
         let path = workspace.home.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,7 +63,6 @@ fn bed(skills: &str) -> Workspace {
     let worker = format!("worker: {{id: w, name: W, type: OpsWorker}}\nskills:\n{skills}");
     workspace.write("workers/w/worker.yaml", &worker);
     workspace.commit_all("skills");
-    workspace
 }
 
 /// Runs a skill and answers the run in full.

@@ -1,6 +1,6 @@
 //! Escapes that a command may try: small commands, each of which has to fail in the sandbox.
 //!
-//! `C` is the checkout, `S` the state directory, `W` the program, `E` the engine's process, `N` what runs a system call,
+//! `C` is the checkout, `S` the state directory, `T` where trees of runs lie, `W` the program, `E` the engine's process, `N` what runs a system call,
 //! and `TMPDIR` a directory of the case's own.
 
 /// Changes of the checkout, its repository, the state directory and the home directory. Without a sandbox each succeeds.
@@ -52,8 +52,8 @@ pub(crate) const CHANGES: [&str; 59] = [
     "cp -r $S/store $TMPDIR/",
     "rm -r $S/scratch",
     "mv $TMPDIR $S/elsewhere",
-    "for n in 1 2; do T=$S/trees/$n/repository; [ $T != ${PWD%/} ] && cat $T/tracked.txt && exit; done; false",
-    "for n in 1 2; do T=$S/trees/$n/repository; [ $T != ${PWD%/} ] && echo x > $T/evil && exit; done; false",
+    "for n in 1 2; do D=$T/$n/repository; [ $D != ${PWD%/} ] && cat $D/tracked.txt && exit; done; false",
+    "for n in 1 2; do D=$T/$n/repository; [ $D != ${PWD%/} ] && echo x > $D/evil && exit; done; false",
     // Keys, and the home directory.
     "cat $HOME/.ssh/id",
     "ls $HOME/.ssh",
@@ -100,7 +100,7 @@ pub(crate) const READS: [&str; 34] = [
     ". $S/store/id",
     "sh $S/store/id || test $? = 127",
     "git hash-object $S/store/id",
-    "git -C $S/trees/1/repository log",
+    "git -C $T/1/repository log",
     "unshare -Ur cat $S/store/id",
     "unshare -Urm cat $S/store/id",
     "unshare -Urm sh -c 'mount --bind $S $TMPDIR && cat $TMPDIR/store/id'",
@@ -216,6 +216,15 @@ pub(crate) const PROCESSES: [&str; 41] = [
     "grep '^NoNewPrivs:.0' /proc/self/status",
     "grep '^Seccomp:.0' /proc/self/status",
     "test \"$(ulimit -c)\" != 0",
+];
+
+/// What level 1 allows if the state directory lies in the workspace, which it may list with all that lies below.
+pub(crate) const NAMES: [&str; 5] = [
+    "ls $S",
+    "ls $S/store",
+    "ls $S/secrets",
+    "find $S/store -type f | grep .",
+    "cd ${TMPDIR%/scratch/*}/scratch && ls",
 ];
 
 /// What succeeds in a container and changes nothing outside: directories of its own stand in these places, and a

@@ -9,7 +9,7 @@ use workerctl::engine::hidden;
 
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Done, Workspace, skip};
-use crate::{bed, cases, containers_or_skip, outcome, run, walls_or_skip};
+use crate::{bed, cases, containers_or_skip, furnish, outcome, run, walls_or_skip};
 
 /// Who the engine runs as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,18 +35,22 @@ struct Case {
     harmless: bool,
 }
 
+fn cases_of(lists: &[&[&str]]) -> Vec<Case> {
+    let case = |text: &str| Case {
+        text: text.to_owned(),
+        harmless: cases::HARMLESS_IN_A_CONTAINER.contains(&text),
+    };
+    lists.concat().into_iter().map(case).collect()
+}
+
 fn all_cases() -> Vec<Case> {
-    let texts = [
-        cases::CHANGES.as_slice(),
+    let mut found = cases_of(&[
+        &cases::CHANGES,
         &cases::REFUSED_ANYWAY,
         &cases::READS,
         &cases::WRITES,
         &cases::PROCESSES,
-    ];
-    let texts = texts.concat().into_iter().map(|text| Case {
-        text: text.to_owned(),
-        harmless: cases::HARMLESS_IN_A_CONTAINER.contains(&text),
-    });
+    ]);
     let calls = cases::of_calls().into_iter().map(|(text, harmless)| Case {
         text: format!("cd $TMPDIR && {text}"),
         harmless,
@@ -55,7 +59,8 @@ fn all_cases() -> Vec<Case> {
     if !perl {
         skip("system calls: there is no perl");
     }
-    texts.chain(calls.filter(|_| perl)).collect()
+    found.extend(calls.filter(|_| perl));
+    found
 }
 
 /// The variables of the engine that move secrets to other places, or name them.
@@ -84,11 +89,8 @@ fn credentials(workspace: &Workspace) -> Vec<PathBuf> {
 /// Makes each of them, with something to find in it.
 fn write_credentials(workspace: &Workspace) {
     for path in credentials(workspace) {
-        let path = if path.is_dir() {
-            path.join("key")
-        } else {
-            path
-        };
+        let is_directory = path.is_dir() || path.ends_with("workerctl");
+        let path = if is_directory { path.join("key") } else { path };
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "hidden-hidden-hidden\n").unwrap();
     }
@@ -111,9 +113,10 @@ agent: {cli: codex, key: 'file:~/keys/program'}
 fn script(workspace: &Workspace, program: &Path, cases: &[Case]) -> String {
     let caller = workspace.root.join("workers/w/call.pl");
     let mut text = format!(
-        "export E=$PPID C={} S={} W={} N={}\nB=$TMPDIR n=0\n",
+        "export E=$PPID C={} S={} T={} W={} N={}\nB=$TMPDIR n=0\n",
         workspace.root.display(),
-        workspace.state().canonicalize().unwrap().display(),
+        workspace.state().display(),
+        trees(workspace).display(),
         program.display(),
         caller.display(),
     );
@@ -183,6 +186,14 @@ fn results(workspace: &Workspace, user: User, program: &Path, skill: &str) -> Ve
 /// Two mutating skills that wait for each other: afterwards there are two trees.
 const PAIR: &str = "  - {id: one, description: d, mutating: true, parallel: true, sandbox: off, run: 'touch $HOME/one; until [ -e $HOME/two ]; do sleep 0.05; done'}\n  - {id: two, description: d, mutating: true, parallel: true, sandbox: off, run: 'touch $HOME/two; until [ -e $HOME/one ]; do sleep 0.05; done'}\n";
 
+/// Where trees of runs lie: apart from the workspace if the state directory is in it.
+fn trees(workspace: &Workspace) -> PathBuf {
+    let outside = workspace.home.join(".local/state/workerctl");
+    let found = std::fs::read_dir(outside).into_iter().flatten().flatten();
+    let found = found.map(|entry| entry.path()).find(|path| path.is_dir());
+    found.unwrap_or_else(|| workspace.state().join("trees"))
+}
+
 /// Leaves the trees of two runs, so that there is one that is not a run's own.
 fn leave_trees(workspace: &Workspace) {
     let daemon = Daemon::start(workspace);
@@ -191,7 +202,7 @@ fn leave_trees(workspace: &Workspace) {
         assert_eq!(outcome(&workspace.wait(&run).1), "succeeded");
     }
     for tree in ["1", "2"] {
-        let tree = workspace.state().join("trees").join(tree);
+        let tree = trees(workspace).join(tree);
         let shown = tree.display();
         assert!(tree.join("repository/tracked.txt").exists(), "{shown}");
     }
@@ -205,8 +216,11 @@ fn belongings(workspace: &Workspace) -> (String, String, Vec<(PathBuf, Vec<u8>)>
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            // Trees of runs lie in some of them.
+            let is_state = path.ends_with(".local") || path.ends_with("moved");
+            if path.is_dir() && !is_state {
                 directories.push(path);
+            } else if path.is_dir() {
             } else {
                 home.push((path.clone(), std::fs::read(path).unwrap()));
             }
@@ -230,7 +244,12 @@ struct Ground {
 
 impl Ground {
     fn new(user: User, skills: &str, scripts: &[(&str, &[Case])]) -> Ground {
-        let workspace = bed(&format!("{skills}{PAIR}"));
+        // The state directory lies in the workspace by default, and elsewhere by choice.
+        let workspace = match user {
+            User::Own => Workspace::with_state_inside(),
+            User::Ordinary => Workspace::new(),
+        };
+        furnish(&workspace, &format!("{skills}{PAIR}"));
         leave_trees(&workspace);
         let program = workspace.home.parent().unwrap().join("workerctl");
         let built = env!("CARGO_BIN_EXE_workerctl");
@@ -272,7 +291,7 @@ fn users() -> Vec<User> {
 }
 
 /// Levels that can be had here, by the word that asks for them.
-fn sandboxes() -> Vec<&'static str> {
+pub(crate) fn sandboxes() -> Vec<&'static str> {
     let mut found = Vec::new();
     if walls_or_skip() {
         found.push("required");
@@ -291,17 +310,21 @@ fn skill(id: &str, keys: &str, sandbox: &str, script: &str) -> String {
 
 fn no_case_succeeds(user: User) {
     let sandboxes = sandboxes();
-    let list = all_cases();
-    let kinds = [("read", ""), ("write", "mutating: true, ")];
+    // A mutating skill differs in what it may write.
+    let of_files = cases_of(&[&cases::CHANGES, &cases::READS]);
+    let lists = [("read", all_cases()), ("write", of_files)];
     let mut skills = String::new();
     for sandbox in &sandboxes {
-        for (kind, keys) in kinds {
-            skills.push_str(&skill(&format!("{kind}-{sandbox}"), keys, sandbox, "cases"));
+        for (kind, keys) in [("read", ""), ("write", "mutating: true, ")] {
+            skills.push_str(&skill(&format!("{kind}-{sandbox}"), keys, sandbox, kind));
         }
     }
-    let ground = Ground::new(user, &skills, &[("cases", &list)]);
+    let scripts = lists
+        .each_ref()
+        .map(|(kind, list)| (*kind, list.as_slice()));
+    let ground = Ground::new(user, &skills, &scripts);
     let before = belongings(&ground.workspace);
-    for (kind, _) in kinds {
+    for (kind, list) in &lists {
         let mut refused = Vec::new();
         for sandbox in &sandboxes {
             let results = ground.results(&format!("{kind}-{sandbox}"));
@@ -309,7 +332,11 @@ fn no_case_succeeds(user: User) {
             let mut wrong = Vec::new();
             let mut of_level = BTreeSet::new();
             for (case, (code, said)) in list.iter().zip(results) {
-                let is_harmless = case.harmless && *sandbox == "private";
+                let is_name = user == User::Own && cases::NAMES.contains(&case.text.as_str());
+                let is_harmless = match *sandbox {
+                    "private" => case.harmless,
+                    _ => is_name,
+                };
                 if code != 0 {
                     of_level.insert(case.text.clone());
                 }
@@ -436,14 +463,8 @@ fn without_a_sandbox_the_changes_succeed() {
         };
         let workspace = bed(&(skill("tries", "", "'off'", "cases")
             + "  - {id: change, description: d, mutating: true, run: 'true'}\n"));
-        run(
-            &workspace,
-            if text.contains("/trees/") {
-                "change"
-            } else {
-                "tries"
-            },
-        );
+        // It leaves a tree and a thread.
+        run(&workspace, "change");
         let program = Path::new(env!("CARGO_BIN_EXE_workerctl"));
         let list = script(&workspace, program, std::slice::from_ref(&case));
         workspace.write("workers/w/cases.sh", &list);

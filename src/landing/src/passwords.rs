@@ -10,7 +10,9 @@ const TOKEN_LENGTH_MIN: usize = 16;
 #[must_use]
 pub fn holds_password(name: &str, value: &str) -> bool {
     let lower = name.trim().to_ascii_lowercase();
-    SECRETS.iter().any(|end| lower.ends_with(end)) || in_address(name) || in_address(value)
+    let is_secret = SECRETS.iter().any(|end| lower.ends_with(end));
+    // A credential helper may be a shell function that prints one.
+    is_secret || value.contains("password=") || in_address(name) || in_address(value)
 }
 
 /// Returns an address without its user and password.
@@ -56,6 +58,7 @@ mod tests {
                 "https://example.com/",
             ),
             ("[url \"https://oauth2:secret@example.com/\"]", ""),
+            ("credential.helper", "!f() { echo password=secret; }; f"),
             ("\textraheader ", " AUTHORIZATION: basic eA=="),
         ] {
             assert!(holds_password(name, value), "{name}");
