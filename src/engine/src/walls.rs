@@ -99,7 +99,7 @@ impl Grounds<'_> {
         for grant in &sandbox.write {
             self.grant("write", grant)?;
         }
-        let engine = self.engine_places();
+        let engine = self.engine_names(&Mounts::read());
         for grant in sandbox.reads.iter().flatten() {
             refuse_read(&real(&self.expanded(grant)), &engine)?;
         }
@@ -184,8 +184,9 @@ impl Grounds<'_> {
     /// A grant leads to what is never granted.
     pub(super) fn readable(&self, sandbox: &Sandbox) -> Result<Readable, String> {
         let mut readable = Readable::default();
-        let engine = self.engine_places();
-        let denied = self.denied();
+        let mounts = Mounts::read();
+        let engine = self.engine_names(&mounts);
+        let denied = self.denied(&mounts);
         for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
             let path = real(&self.expanded(grant));
             refuse_read(&path, &engine)?;
@@ -267,27 +268,30 @@ impl Grounds<'_> {
         self.secrets_by_name().find(is_within).filter(|_| !is_whole)
     }
 
-    /// The engine's own directories, by all their names.
+    /// The engine's own directories.
     fn engine_places(&self) -> Vec<PathBuf> {
         let credentials = self.environment.get("CREDENTIALS_DIRECTORY");
         let places = [Some(self.state_dir), self.trees, credentials.map(Path::new)];
-        let mounts = Mounts::read();
-        let places = places.into_iter().flatten().map(real);
+        places.into_iter().flatten().map(real).collect()
+    }
+
+    /// The same by all their names.
+    fn engine_names(&self, mounts: &Mounts) -> Vec<PathBuf> {
+        let places = self.engine_places().into_iter();
         places.flat_map(|path| mounts.names_of(path)).collect()
     }
 
     /// All that is hidden at every level, by all its names.
-    fn denied(&self) -> Vec<PathBuf> {
+    fn denied(&self, mounts: &Mounts) -> Vec<PathBuf> {
         let facts = git::locate(self.workspace).ok();
         let git_dirs = facts.map(|facts| [facts.common_dir, facts.git_dir]);
         let settings = git_dirs
             .iter()
             .flatten()
             .flat_map(|path| hidden::git_settings(path));
-        let mounts = Mounts::read();
         let paths = self.secrets_by_name().chain(settings);
         let paths = paths.flat_map(|path| mounts.names_of(real(&path)));
-        self.engine_places().into_iter().chain(paths).collect()
+        self.engine_names(mounts).into_iter().chain(paths).collect()
     }
 
     /// Secrets under the names that lead to them.

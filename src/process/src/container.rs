@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::wall::{Network, Wall, WallError};
+use super::filter::Network;
+use super::wall::{Wall, WallError};
 
 /// Where distributions install it.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];

@@ -6,8 +6,26 @@ use seccompiler::{
     BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is,
     SeccompCondition, SeccompFilter, SeccompRule,
 };
+use serde::{Deserialize, Serialize};
 
-use super::wall::{Network, Wall};
+/// What a command may reach over networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Everything.
+    #[default]
+    Any,
+    /// Nothing.
+    None,
+    /// These ports over TCP, and nothing else.
+    Tcp(Vec<u16>),
+}
+
+/// What decides which sockets and other means of communication a filter refuses.
+pub(super) struct Sockets<'a> {
+    pub(super) network: &'a Network,
+    pub(super) unix: bool,
+    pub(super) ipc: bool,
+}
 
 /// Refused system calls: each if one of its rules applies, or always if it has none.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -70,22 +88,22 @@ const IPC: [i64; 13] = [
 /// The bits of a socket's type that are no flags.
 const KIND: u64 = 0xf;
 
-/// Compiles the filter of a wall: everything is allowed except for what stands here.
+/// Compiles the filter of a sandbox: everything is allowed except for what stands here.
 ///
 /// Numbers of address families and protocols are those of socket(2).
-pub(super) fn compile(wall: &Wall) -> Result<BpfProgram, Error> {
+pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
     let always = REFUSED
         .into_iter()
-        .chain(IPC.into_iter().filter(|_| !wall.ipc));
+        .chain(IPC.into_iter().filter(|_| !allowed.ipc));
     let mut rules: Rules = always.map(|call| (call, Vec::new())).collect();
-    let sockets = sockets(wall)?;
+    let sockets = sockets(allowed)?;
     if !sockets.is_empty() {
         rules.insert(libc::SYS_socket, sockets);
     }
-    rules.insert(libc::SYS_socketpair, pairs(wall)?);
-    if matches!(wall.network, Network::Tcp(_)) {
+    rules.insert(libc::SYS_socketpair, pairs(allowed)?);
+    if matches!(allowed.network, Network::Tcp(_)) {
         rules.extend(connecting_while_sending()?);
-        if !wall.unix_sockets {
+        if !allowed.unix {
             // It binds a socket that is not bound to a port of the kernel's choice.
             rules.insert(libc::SYS_listen, Vec::new());
         }
@@ -100,13 +118,13 @@ pub(super) fn compile(wall: &Wall) -> Result<BpfProgram, Error> {
 }
 
 /// Sockets that are refused.
-fn sockets(wall: &Wall) -> Result<Vec<SeccompRule>, BackendError> {
+fn sockets(allowed: &Sockets<'_>) -> Result<Vec<SeccompRule>, BackendError> {
     let (unix, netlink) = (libc::AF_UNIX, libc::AF_NETLINK);
     let mut found = Vec::new();
-    if !wall.unix_sockets {
+    if !allowed.unix {
         found.push(all_of([argument(0, Is::Eq, unix)])?);
     }
-    if wall.network != Network::Any {
+    if *allowed.network != Network::Any {
         // Addresses and routes are asked for there; other protocols reach programs and modules.
         let of_netlink = argument(0, Is::Eq, netlink);
         found.push(all_of([
@@ -114,7 +132,7 @@ fn sockets(wall: &Wall) -> Result<Vec<SeccompRule>, BackendError> {
             argument(2, Is::Ne, libc::NETLINK_ROUTE),
         ])?);
     }
-    match &wall.network {
+    match allowed.network {
         Network::Any => {}
         Network::None => found.push(no_family_of(&[unix, netlink])?),
         Network::Tcp(_) => {
@@ -143,9 +161,9 @@ fn sockets(wall: &Wall) -> Result<Vec<SeccompRule>, BackendError> {
 
 /// Pairs of sockets that are refused: a datagram socket sends to any address without being connected, and to the kernel
 /// a raw Unix socket is one. Streams and sequenced packets go to the other end of the pair only.
-fn pairs(wall: &Wall) -> Result<Vec<SeccompRule>, BackendError> {
+fn pairs(allowed: &Sockets<'_>) -> Result<Vec<SeccompRule>, BackendError> {
     let mut found = vec![no_family_of(&[libc::AF_UNIX])?];
-    if !wall.unix_sockets {
+    if !allowed.unix {
         for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
             found.push(all_of([argument(1, Is::MaskedEq(KIND), kind)])?);
         }

@@ -22,7 +22,7 @@ use seccompiler::BpfProgram;
 use serde::{Deserialize, Serialize};
 
 use super::container::{Container, ReadyContainer};
-use super::filter;
+use super::filter::{self, Network, Sockets};
 
 /// The newest ABI of Landlock whose rights are known here; what the kernel lacks of them is left out.
 const NEWEST: ABI = ABI::V7;
@@ -52,18 +52,6 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::NET_BIND_SERVICE);
-
-/// What a command may reach over networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
-    /// Everything.
-    #[default]
-    Any,
-    /// Nothing.
-    None,
-    /// These ports over TCP, and nothing else.
-    Tcp(Vec<u16>),
-}
 
 /// What a command may touch; everything else of files, networks, keys and processes is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,13 +196,21 @@ impl Wall {
                 created = created.add_rule(rule).map_err(|error| refused(&error))?;
             }
         }
-        let filter = filter::compile(self).map_err(|error| refused(&error))?;
+        let filter = filter::compile(&self.sockets()).map_err(|error| refused(&error))?;
         let container = self.container.as_ref();
         Ok(RaisedWall {
             ruleset: created,
             filter,
             container: container.map(|found| found.prepare(self)).transpose()?,
         })
+    }
+
+    fn sockets(&self) -> Sockets<'_> {
+        Sockets {
+            network: &self.network,
+            unix: self.unix_sockets,
+            ipc: self.ipc,
+        }
     }
 
     fn refuse_old_kernel(&self) -> Result<(), WallError> {
