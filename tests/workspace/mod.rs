@@ -83,6 +83,15 @@ impl Workspace {
         Workspace::make(Some(place), None)
     }
 
+    /// A workspace whose state directory lies in the repository.
+    pub(crate) fn with_state_inside() -> Workspace {
+        let workspace = Workspace::new();
+        Workspace {
+            state: workspace.root.join("state"),
+            ..workspace
+        }
+    }
+
     fn make(repository: Option<&Path>, state: Option<&Path>) -> Workspace {
         let directory = tempfile::Builder::new()
             .prefix("workspace-")

@@ -27,6 +27,7 @@ mod expiry;
 mod following;
 mod freshness;
 mod given_up;
+pub mod hidden;
 mod hold;
 mod host;
 mod in_force;

@@ -60,7 +60,7 @@ fn read(source: &KeySource, path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| refused(&error.to_string()))
 }
 
-/// Files that hold keys, as the configuration names them: no command of a skill reads them.
+/// Returns the files of keys and tokens that the configuration names: no command of a skill reads them.
 pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let of_models = config
         .models
@@ -74,7 +74,11 @@ pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> 
     });
     let keys = of_models.chain(of_servers);
     let files = keys.filter_map(|key| file(key, environment));
+    // Below `$CREDENTIALS_DIRECTORY` everything is hidden.
+    let token = config.mcp.http.token_file.as_deref();
+    let token = token.filter(|path| !path.starts_with('$'));
     files
+        .chain(token.map(|path| expanded(path, environment)))
         .chain(files_of_notify([&config.notify], environment))
         .collect()
 }

@@ -3,55 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::hidden::{self, Mounts};
 use crate::catalog::worker_directories;
+use crate::git;
 use crate::model::Config;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
-use crate::process::{Container, Network, Wall};
-
-/// Below the home directory: keys, tokens and what browsers keep. Reading them takes a grant that names them.
-const SECRETS: [&str; 32] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".password-store",
-    ".vault-token",
-    ".terraform.d",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".config/gh",
-    ".config/gcloud",
-    ".config/git/credentials",
-    ".config/op",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".gemini/oauth_creds.json",
-    ".local/share/keyrings",
-    ".local/share/opencode/auth.json",
-    ".local/state/workerctl",
-    ".mozilla",
-    ".qwen/oauth_creds.json",
-    ".thunderbird",
-];
-
-/// The same of the machine; terminals lie below `/dev`, where people type.
-const SECRETS_OF_THE_MACHINE: [&str; 2] = ["/dev", "/run/credentials"];
-
-/// What root alone may read: others are spared a rule for every other file beside them.
-const SECRETS_OF_ROOT: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/workerctl"];
+use crate::process::{Container, Link, Network, Wall};
 
 /// Below the home directory: what may be granted with the secrets that lie in it, for builds write there.
-const GRANTED_WHOLE: &str = ".cargo";
+const GRANTED_WHOLE: [&str; 4] = [".cargo", ".gradle", ".m2", ".cache/huggingface"];
 
 /// What git reads before it does anything, below the home directory and of the machine: it ends where one of them is
 /// there and may not be read.
@@ -139,7 +99,7 @@ impl Grounds<'_> {
         for grant in &sandbox.write {
             self.grant("write", grant)?;
         }
-        let engine = self.engine_places();
+        let engine = self.engine_names(&Mounts::read());
         for grant in sandbox.reads.iter().flatten() {
             refuse_read(&real(&self.expanded(grant)), &engine)?;
         }
@@ -170,6 +130,8 @@ impl Grounds<'_> {
         if sandbox.reads.is_some() {
             read.extend(self.repository.iter().map(|path| real(path)));
         }
+        let is_private = sandbox.level == Level::Private;
+        let container = is_private.then(|| self.container(sandbox, &read, &readable.links));
         Ok(Wall {
             list: holds_ours.then_some(workspace).into_iter().collect(),
             write,
@@ -180,25 +142,39 @@ impl Grounds<'_> {
                 NetworkChoice::Tcp(ports) => Network::Tcp(ports.clone()),
             },
             unix_sockets: sandbox.unix_sockets,
-            container: (sandbox.level == Level::Private).then(|| self.container(sandbox)),
+            ipc: sandbox.unix_sockets,
+            container,
         })
     }
 
-    /// A container that hides the home directory, but for what is granted there and where the run works.
-    fn container(&self, sandbox: &Sandbox) -> Container {
+    /// A container without the home directory and temporary files of others. Of the workspace, the repository and what
+    /// `reads` grants it shows the parts that may be read at level 1: what is hidden does not exist in there.
+    fn container(&self, sandbox: &Sandbox, read: &[PathBuf], links: &[Link]) -> Container {
         let home = self.environment.get("HOME");
-        let mut shown = vec![real(self.workspace)];
-        shown.extend(self.repository.iter().map(|path| real(path)));
-        shown.extend(
-            sandbox
-                .reads
-                .iter()
-                .flatten()
-                .map(|path| real(&self.expanded(path))),
-        );
+        let mut roots = vec![real(self.workspace)];
+        roots.extend(self.repository.iter().map(|path| real(path)));
+        let reads = sandbox.reads.iter().flatten();
+        roots.extend(reads.map(|path| real(&self.expanded(path))));
+        let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        let is_whole = |root: &&PathBuf| read.iter().any(|path| root.starts_with(path));
+        let parts = read.iter().filter(|path| in_roots(path));
+        let mut shown: Vec<PathBuf> = parts
+            .chain(roots.iter().filter(is_whole))
+            .cloned()
+            .collect();
+        shown.sort();
+        shown.dedup();
+        let mut sealed = self.engine_places();
+        sealed.extend(roots.iter().filter(|root| !is_whole(root)).cloned());
         Container {
             home: home.map(|path| real(Path::new(path))).unwrap_or_default(),
             shown,
+            links: links
+                .iter()
+                .filter(|link| in_roots(&link.path))
+                .cloned()
+                .collect(),
+            sealed,
         }
     }
 
@@ -208,9 +184,9 @@ impl Grounds<'_> {
     /// A grant leads to what is never granted.
     pub(super) fn readable(&self, sandbox: &Sandbox) -> Result<Readable, String> {
         let mut readable = Readable::default();
-        let engine = self.engine_places();
-        let mut denied = engine.clone();
-        denied.extend(self.secrets());
+        let mounts = Mounts::read();
+        let engine = self.engine_names(&mounts);
+        let denied = self.denied(&mounts);
         for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
             let path = real(&self.expanded(grant));
             refuse_read(&path, &engine)?;
@@ -232,8 +208,15 @@ impl Grounds<'_> {
     /// It is never granted: says why.
     pub(super) fn grant(&self, key: &str, text: &str) -> Result<PathBuf, String> {
         let path = real(&self.expanded(text));
+        for name in Mounts::read().names_of(path.clone()) {
+            self.refuse_write(key, text, &name)?;
+        }
+        Ok(path)
+    }
+
+    fn refuse_write(&self, key: &str, text: &str, path: &Path) -> Result<(), String> {
         let refused = |why: &str| Err(format!("`{key}: {text}` {why}, which is never granted"));
-        if self.engine_places().iter().any(|own| meets(&path, own)) {
+        if self.engine_places().iter().any(|own| meets(path, own)) {
             return refused("covers what is the engine's");
         }
         if path.components().any(|part| part.as_os_str() == ".git") {
@@ -245,11 +228,11 @@ impl Grounds<'_> {
             .is_ok_and(|within| self.config.workers.meet(within))
             || worker_directories(&workspace, self.config)
                 .iter()
-                .any(|directory| meets(&path, &workspace.join(directory)));
+                .any(|directory| meets(path, &workspace.join(directory)));
         if holds_workers
             || NEVER_WRITTEN
                 .iter()
-                .any(|name| meets(&path, &workspace.join(name)))
+                .any(|name| meets(path, &workspace.join(name)))
         {
             return refused("covers definitions, logs or a repository's own files");
         }
@@ -260,7 +243,7 @@ impl Grounds<'_> {
             return refused("holds a repository's or another workspace's own files");
         }
         // A grant has no exceptions: what is below it can be read and changed.
-        if let Some(secret) = self.secret_within(&path) {
+        if let Some(secret) = self.secret_within(path) {
             let shown = match secret.strip_prefix(self.in_home("").unwrap_or_default()) {
                 Ok(rest) => format!("~/{}", rest.display()),
                 Err(_) => secret.display().to_string(),
@@ -269,15 +252,14 @@ impl Grounds<'_> {
                 "`{key}: {text}` holds `{shown}`, a secret, which is granted by its own name alone"
             ));
         }
-        Ok(path)
+        Ok(())
     }
 
     /// A secret that is there and lies below this path, as itself or as the link that leads to it. A path that
     /// is one is meant.
     fn secret_within(&self, path: &Path) -> Option<PathBuf> {
-        let is_whole = self
-            .in_home(GRANTED_WHOLE)
-            .is_some_and(|whole| real(&whole) == path);
+        let mut whole = GRANTED_WHOLE.iter().filter_map(|name| self.in_home(name));
+        let is_whole = whole.any(|whole| real(&whole) == path);
         let lies_below = |place: &Path| place != path && place.starts_with(path);
         let is_within = |secret: &PathBuf| {
             secret.symlink_metadata().is_ok()
@@ -286,25 +268,37 @@ impl Grounds<'_> {
         self.secrets_by_name().find(is_within).filter(|_| !is_whole)
     }
 
+    /// The engine's own directories.
     fn engine_places(&self) -> Vec<PathBuf> {
         let credentials = self.environment.get("CREDENTIALS_DIRECTORY");
         let places = [Some(self.state_dir), self.trees, credentials.map(Path::new)];
         places.into_iter().flatten().map(real).collect()
     }
 
-    fn secrets(&self) -> Vec<PathBuf> {
-        self.secrets_by_name().map(|path| real(&path)).collect()
+    /// The same by all their names.
+    fn engine_names(&self, mounts: &Mounts) -> Vec<PathBuf> {
+        let places = self.engine_places().into_iter();
+        places.flat_map(|path| mounts.names_of(path)).collect()
     }
 
-    /// The same under the names that lead to them.
-    fn secrets_by_name(&self) -> impl Iterator<Item = PathBuf> {
-        let of_home = SECRETS.iter().filter_map(|name| self.in_home(name));
-        let of_root = SECRETS_OF_ROOT
+    /// All that is hidden at every level, by all its names.
+    fn denied(&self, mounts: &Mounts) -> Vec<PathBuf> {
+        let facts = git::locate(self.workspace).ok();
+        let git_dirs = facts.map(|facts| [facts.common_dir, facts.git_dir]);
+        let settings = git_dirs
             .iter()
-            .filter(|_| rustix::process::geteuid().is_root());
-        let of_machine = SECRETS_OF_THE_MACHINE.iter().chain(of_root);
-        let of_machine = of_machine.map(PathBuf::from);
-        of_home.chain(of_machine).chain(self.keys.iter().cloned())
+            .flatten()
+            .flat_map(|path| hidden::git_settings(path));
+        let paths = self.secrets_by_name().chain(settings);
+        let paths = paths.flat_map(|path| mounts.names_of(real(&path)));
+        self.engine_names(mounts).into_iter().chain(paths).collect()
+    }
+
+    /// Secrets under the names that lead to them.
+    fn secrets_by_name(&self) -> impl Iterator<Item = PathBuf> {
+        let is_root = rustix::process::geteuid().is_root();
+        let of_tables = hidden::paths(self.environment, is_root);
+        of_tables.into_iter().chain(self.keys.iter().cloned())
     }
 
     fn in_home(&self, name: &str) -> Option<PathBuf> {
@@ -353,6 +347,8 @@ fn refuse_read(path: &Path, engine: &[PathBuf]) -> Result<(), String> {
 #[derive(Debug, Default)]
 pub(super) struct Readable {
     paths: Vec<PathBuf>,
+    /// Symbolic links in directories that may be read in part.
+    links: Vec<Link>,
     /// The directories whose entries decided that.
     pub(super) looked_through: Vec<PathBuf>,
 }
@@ -376,9 +372,18 @@ impl Readable {
             return;
         }
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
-        {
+        for entry in entries {
             let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if !kind.is_symlink() => {}
+                Ok(_) => {
+                    let target = std::fs::read_link(&path).ok();
+                    self.links
+                        .extend(target.map(|target| Link { path, target }));
+                    continue;
+                }
+                Err(_) => continue,
+            }
             let below = denied.iter().copied().filter(|one| one.starts_with(&path));
             let below: Vec<&Path> = below.collect();
             if !below.contains(&path.as_path()) {

@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::wall::{Network, Wall, WallError};
+use super::filter::Network;
+use super::wall::{Wall, WallError};
 
 /// Where distributions install it.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -24,13 +25,26 @@ const LAUNCHER: &str = "/tmp/.workerctl";
 /// Directories whose content is the command's own in there.
 const OWN_DIRECTORIES: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// What a container shows of the machine beside the rest, which it shows unless it is hidden.
+/// A container: the machine for reading, but for a home directory and temporary files of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     /// The home directory, which is an empty one in there.
     pub home: PathBuf,
-    /// What is to be seen although it lies in what is hidden.
+    /// What can be read although it lies in what is replaced.
     pub shown: Vec<PathBuf>,
+    /// Symbolic links next to that.
+    pub links: Vec<Link>,
+    /// Directories of which nothing exists in there but what is shown or may be written, and that cannot be changed.
+    pub sealed: Vec<PathBuf>,
+}
+
+/// A symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it says, as it is written.
+    pub target: PathBuf,
 }
 
 /// A container that only has to be started.
@@ -50,27 +64,23 @@ impl Container {
             path: "/proc/self/exe".into(),
             source,
         })?;
-        let mut hidden: Vec<&Path> = OWN_DIRECTORIES.map(Path::new).to_vec();
-        hidden.push(&self.home);
-        hidden.retain(|path| path.parent().is_some() && path.is_dir());
+        let mut replaced: Vec<&Path> = OWN_DIRECTORIES.map(Path::new).to_vec();
+        replaced.push(&self.home);
+        replaced.retain(|path| path.parent().is_some() && path.is_dir());
         let mut inside = wall.clone();
         inside.container = None;
+        inside.ipc = true;
         inside.write.push("/dev/shm".into());
         inside
             .write
-            .extend(hidden.iter().map(|path| path.to_path_buf()));
+            .extend(replaced.iter().map(|path| path.to_path_buf()));
         let told = serde_json::to_string(&inside);
         let told = told.map_err(|error| WallError::Refused(error.to_string()))?;
         let mut arguments = bubblewrap.arguments();
         if wall.network == Network::None {
             arguments.push("--unshare-net".into());
         }
-        for path in &hidden {
-            arguments.extend(["--tmpfs".into(), path.into()]);
-        }
-        for (option, path) in self.mounts(wall, &hidden) {
-            arguments.extend([option.into(), path.into(), path.into()]);
-        }
+        arguments.extend(self.mounts(wall, &replaced));
         arguments.extend(["--ro-bind".into(), own_program.into(), LAUNCHER.into()]);
         Ok(ReadyContainer {
             program: bubblewrap.program,
@@ -79,16 +89,36 @@ impl Container {
         })
     }
 
-    /// Outer directories first, since a mount covers what is mounted below it already.
-    fn mounts<'a>(&'a self, wall: &'a Wall, hidden: &[&Path]) -> Vec<(&'static str, &'a Path)> {
-        let lies_in_hidden = |path: &&PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
-        let shown = self.shown.iter().filter(lies_in_hidden);
-        let shown = shown.map(|path| ("--ro-bind-try", path.as_path()));
+    /// Outer directories first, since a mount covers what is mounted below it already; they are made read-only at last,
+    /// because places for mounts are made in them. The wall allows everything in what is replaced, so only what may be
+    /// read at level 1 is mounted there, and for reading.
+    fn mounts(&self, wall: &Wall, replaced: &[&Path]) -> Vec<OsString> {
+        let in_replaced = |path: &Path| replaced.iter().any(|outer| path.starts_with(outer));
+        let sealed = self.sealed.iter().filter(|path| in_replaced(path));
+        let own = replaced.iter().copied();
+        let own = own.chain(sealed.clone().map(PathBuf::as_path));
+        let own = own.map(|path| (path, vec!["--tmpfs".into(), path.into()]));
+        let shown = self.shown.iter().filter(|path| in_replaced(path));
+        let bound =
+            |option: &str, path: &PathBuf| [option.into(), path.into(), path.into()].to_vec();
+        let shown = shown.map(|path| (path.as_path(), bound("--ro-bind-try", path)));
+        let links = self.links.iter().filter(|link| in_replaced(&link.path));
+        let links = links.map(|link| {
+            let words = [(&link.target).into(), (&link.path).into()];
+            (
+                link.path.as_path(),
+                [vec!["--symlink".into()], words.to_vec()].concat(),
+            )
+        });
         let write = wall.write.iter();
-        let write = write.map(|path| ("--bind-try", path.as_path()));
-        let mut mounts: Vec<_> = shown.chain(write).collect();
-        mounts.sort_by_key(|(_, path)| path.components().count());
-        mounts
+        let write = write.map(|path| (path.as_path(), bound("--bind-try", path)));
+        let mounts = own.chain(shown).chain(links).chain(write);
+        let mut mounts: Vec<(&Path, Vec<OsString>)> = mounts.collect();
+        mounts.sort_by_key(|(path, _)| path.components().count());
+        let mut arguments: Vec<OsString> =
+            mounts.into_iter().flat_map(|(_, words)| words).collect();
+        arguments.extend(sealed.flat_map(|path| ["--remount-ro".into(), path.into()]));
+        arguments
     }
 }
 

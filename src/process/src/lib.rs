@@ -15,6 +15,7 @@ mod container;
 mod descriptors;
 mod environment;
 mod error;
+mod filter;
 mod groups;
 mod input;
 mod launch;
@@ -40,10 +41,11 @@ pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, EndCause, ExitStatus, Finished, Limits,
     OutputSink, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
 };
-pub use container::{Container, containers_stand, launched_within_container};
+pub use container::{Container, Link, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;
 pub use environment::environment;
 pub use error::SpawnError;
+pub use filter::Network;
 pub use groups::groups_of_peer;
 pub use launch::launch;
 pub use live::LiveRecord;
@@ -55,7 +57,7 @@ pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};
 pub use user::{name_of_user, own_name};
-pub use wall::{Network, RaisedWall, Wall, WallError, landlock_abi, walls_stand};
+pub use wall::{RaisedWall, Wall, WallError, landlock_abi, walls_stand};
 
 #[cfg(test)]
 mod tests;

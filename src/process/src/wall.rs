@@ -14,14 +14,15 @@ use landlock::{
     PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
     Scope,
 };
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
-    SeccompFilter, SeccompRule,
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities,
 };
+use seccompiler::BpfProgram;
 use serde::{Deserialize, Serialize};
 
 use super::container::{Container, ReadyContainer};
+use super::filter::{self, Network, Sockets};
 
 /// The newest ABI of Landlock whose rights are known here; what the kernel lacks of them is left out.
 const NEWEST: ABI = ABI::V7;
@@ -41,37 +42,16 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// What root could see and do past every wall.
-const NEVER: [CapabilitySet; 16] = [
-    CapabilitySet::SYS_PTRACE,
-    CapabilitySet::PERFMON,
-    CapabilitySet::BPF,
-    CapabilitySet::SYS_ADMIN,
-    CapabilitySet::SYS_MODULE,
-    CapabilitySet::SYS_RAWIO,
-    CapabilitySet::SYS_BOOT,
-    CapabilitySet::SYS_TIME,
-    CapabilitySet::MKNOD,
-    CapabilitySet::CHECKPOINT_RESTORE,
-    CapabilitySet::SYSLOG,
-    CapabilitySet::SYS_PACCT,
-    CapabilitySet::NET_ADMIN,
-    CapabilitySet::IPC_OWNER,
-    CapabilitySet::LINUX_IMMUTABLE,
-    CapabilitySet::DAC_READ_SEARCH,
-];
-
-/// What a command may reach over networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
-    /// Everything.
-    #[default]
-    Any,
-    /// Nothing.
-    None,
-    /// These ports over TCP, and nothing else.
-    Tcp(Vec<u16>),
-}
+/// Capabilities that commands of root keep. All others reach beyond the sandbox, or change the whole machine.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::NET_BIND_SERVICE);
 
 /// What a command may touch; everything else of files, networks, keys and processes is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +66,9 @@ pub struct Wall {
     pub network: Network,
     /// Whether it may use Unix sockets: services of the same user listen there.
     pub unix_sockets: bool,
+    /// Whether it may use System V IPC and POSIX message queues.
+    #[serde(default)]
+    pub ipc: bool,
     /// The container that it runs in besides.
     #[serde(default)]
     pub container: Option<Container>,
@@ -213,13 +196,21 @@ impl Wall {
                 created = created.add_rule(rule).map_err(|error| refused(&error))?;
             }
         }
-        let filter = self.filter().map_err(|error| refused(&error))?;
+        let filter = filter::compile(&self.sockets()).map_err(|error| refused(&error))?;
         let container = self.container.as_ref();
         Ok(RaisedWall {
             ruleset: created,
             filter,
             container: container.map(|found| found.prepare(self)).transpose()?,
         })
+    }
+
+    fn sockets(&self) -> Sockets<'_> {
+        Sockets {
+            network: &self.network,
+            unix: self.unix_sockets,
+            ipc: self.ipc,
+        }
     }
 
     fn refuse_old_kernel(&self) -> Result<(), WallError> {
@@ -236,68 +227,6 @@ impl Wall {
             });
         }
         Ok(())
-    }
-
-    /// Everything is allowed but for these: numbers of address families and protocols are those of socket(2).
-    fn filter(&self) -> Result<BpfProgram, seccompiler::Error> {
-        let not_these = |families: &[i32]| -> Result<SeccompRule, seccompiler::BackendError> {
-            let conditions = families.iter().map(|family| argument(0, Is::Ne, *family));
-            SeccompRule::new(conditions.collect::<Result<Vec<_>, _>>()?)
-        };
-        let mut sockets = Vec::new();
-        if !self.unix_sockets {
-            sockets.push(SeccompRule::new(vec![argument(0, Is::Eq, libc::AF_UNIX)?])?);
-        }
-        let (unix, netlink) = (libc::AF_UNIX, libc::AF_NETLINK);
-        match &self.network {
-            Network::Any => {}
-            Network::None => sockets.push(not_these(&[unix, netlink])?),
-            Network::Tcp(_) => {
-                sockets.push(not_these(&[unix, netlink, libc::AF_INET, libc::AF_INET6])?);
-                let kind = Is::MaskedEq(0xf);
-                for family in [libc::AF_INET, libc::AF_INET6] {
-                    for other in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
-                        let conditions = [
-                            argument(0, Is::Eq, family)?,
-                            argument(1, kind.clone(), other)?,
-                        ];
-                        sockets.push(SeccompRule::new(conditions.to_vec())?);
-                    }
-                    // Streams of other protocols are no TCP to the kernel's rules.
-                    let conditions = [
-                        argument(0, Is::Eq, family)?,
-                        argument(2, Is::Ne, 0)?,
-                        argument(2, Is::Ne, libc::IPPROTO_TCP)?,
-                    ];
-                    sockets.push(SeccompRule::new(conditions.to_vec())?);
-                }
-            }
-        }
-        // What it does is not seen by a filter, sockets included; keys of the user's session are secrets.
-        let never = [
-            libc::SYS_io_uring_setup,
-            libc::SYS_keyctl,
-            libc::SYS_add_key,
-            libc::SYS_request_key,
-        ];
-        let mut rules: Rules = never.into_iter().map(|call| (call, Vec::new())).collect();
-        if !sockets.is_empty() {
-            rules.insert(libc::SYS_socket, sockets);
-        }
-        if matches!(self.network, Network::Tcp(_)) {
-            rules.extend(connecting_while_sending()?);
-            if !self.unix_sockets {
-                // It binds a socket that is not bound to a port of the kernel's choice.
-                rules.insert(libc::SYS_listen, Vec::new());
-            }
-        }
-        rules.insert(libc::SYS_prlimit64, vec![limits_of_others()?]);
-        rules.insert(libc::SYS_ioctl, typing_for_others()?);
-        let rules = also_with_short_pointers(rules);
-        let arch = std::env::consts::ARCH.try_into()?;
-        let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
-        Ok(filter.try_into()?)
     }
 }
 
@@ -325,10 +254,7 @@ impl RaisedWall {
 
     /// Puts it around the calling thread, for the rest of its life and of all that it starts.
     pub(super) fn apply(&self) -> Result<(), WallError> {
-        for capability in NEVER {
-            // Who may not give them away has none to give.
-            let _ = remove_capability_from_bounding_set(capability);
-        }
+        drop_capabilities().map_err(|error| WallError::Refused(error.to_string()))?;
         let refused = |error: &dyn std::error::Error| WallError::Refused(error.to_string());
         let ruleset = self.ruleset.try_clone().map_err(|error| refused(&error))?;
         let status = ruleset.restrict_self().map_err(|error| refused(&error))?;
@@ -339,74 +265,25 @@ impl RaisedWall {
     }
 }
 
-/// Calls that are refused, each where one of its rules applies, or always.
-type Rules = std::collections::BTreeMap<i64, Vec<SeccompRule>>;
-
-/// TCP Fast Open, which connects a socket without the call that Landlock looks at: tcp(7).
-fn connecting_while_sending() -> Result<Rules, seccompiler::BackendError> {
-    const OPTION: i32 = 30; // TCP_FASTOPEN_CONNECT
-    let flag = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
-    let with_flag = |number| {
-        let set = SeccompCondition::new(number, Length::Dword, Is::MaskedEq(flag), flag)?;
-        Ok::<_, seccompiler::BackendError>(vec![SeccompRule::new(vec![set])?])
-    };
-    let option = vec![
-        argument(1, Is::Eq, libc::IPPROTO_TCP)?,
-        argument(2, Is::Eq, OPTION)?,
-    ];
-    Ok(Rules::from([
-        (libc::SYS_sendto, with_flag(3)?),
-        (libc::SYS_sendmsg, with_flag(2)?),
-        (libc::SYS_sendmmsg, with_flag(3)?),
-        (libc::SYS_setsockopt, vec![SeccompRule::new(option)?]),
-    ]))
-}
-
-/// Setting limits of another process of the same user, such as the bytes that the engine may write.
-fn limits_of_others() -> Result<SeccompRule, seccompiler::BackendError> {
-    let is_other = argument(0, Is::Ne, 0)?;
-    let sets = SeccompCondition::new(2, Length::Qword, Is::Ne, 0)?;
-    SeccompRule::new(vec![is_other, sets])
-}
-
-/// Putting characters into the terminal, as if the person before it had typed them.
-fn typing_for_others() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2).
-    const CALLS: [libc::Ioctl; 2] = [libc::TIOCSTI, 0x541c];
-    let rule = |call| {
-        let call = SeccompCondition::new(1, Length::Dword, Is::Eq, call)?;
-        SeccompRule::new(vec![call])
-    };
-    CALLS.into_iter().map(rule).collect()
-}
-
-/// The same calls by the numbers of programs with pointers of 32 bits (x32), where the processor has those: the filter
-/// tells architectures apart, and these share one.
-fn also_with_short_pointers(rules: Rules) -> Rules {
-    const X32: i64 = 0x4000_0000;
-    // These have numbers of their own there.
-    const OTHERS: [(i64, i64); 4] = [
-        (libc::SYS_ioctl, 514),
-        (libc::SYS_sendmsg, 518),
-        (libc::SYS_sendmmsg, 538),
-        (libc::SYS_setsockopt, 541),
-    ];
-    if !cfg!(target_arch = "x86_64") {
-        return rules;
+/// Drops all capabilities but [`KEPT`] from the calling thread, and from all that it starts.
+///
+/// The permitted set can only shrink afterwards, because of `no_new_privs`, which Landlock sets. The inheritable and
+/// ambient sets would otherwise pass the bounding set.
+fn drop_capabilities() -> io::Result<()> {
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if !KEPT.contains(capability) {
+            // An ordinary user may not, and the kernel does not know all numbers.
+            let _ = remove_capability_from_bounding_set(capability);
+        }
     }
-    let number = |call| {
-        let other = OTHERS.iter().find(|(usual, _)| *usual == call);
-        X32 | other.map_or(call, |(_, short)| *short)
+    let found = capabilities(None)?;
+    let kept = CapabilitySets {
+        effective: found.effective & KEPT,
+        permitted: found.permitted & KEPT,
+        inheritable: found.inheritable & KEPT,
     };
-    let short = rules
-        .iter()
-        .map(|(call, rules)| (number(*call), rules.clone()));
-    let short: Vec<_> = short.collect();
-    rules.into_iter().chain(short).collect()
-}
-
-fn argument(number: u8, is: Is, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
-    SeccompCondition::new(number, Length::Dword, is, u64::from(value.cast_unsigned()))
+    Ok(set_capabilities(None, kept)?)
 }
 
 fn is_missing(error: &dyn std::error::Error) -> bool {

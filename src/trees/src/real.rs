@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 use workerctl_landing::error::GitError;
 use workerctl_landing::open::open;
-use workerctl_landing::setting;
+use workerctl_landing::{holds_password, setting, without_user};
 
 use crate::error::{TreeError, git, io_at};
 use crate::model::Base;
@@ -147,10 +147,13 @@ impl Real {
                 continue;
             }
             let value = value.filter(|_| entry.has_value());
+            // The run reads its tree, and is not told the passwords of the repository.
+            let is_secret = holds_password(name, value.unwrap_or_default());
             if name.starts_with("remote.") && name.ends_with("url") {
                 let url = value.map(|url| self.absolute(url));
+                let url = url.map(|url| if is_secret { without_user(&url) } else { url });
                 setting(&mut text, name, url.as_deref());
-            } else {
+            } else if !is_secret {
                 setting(&mut text, name, value);
             }
         }

@@ -159,9 +159,9 @@ pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may touch 
     key("level", Words(&["auto", "required", "private", "off"]),
         "`auto`, where the kernel can; `required`, else nothing starts; `private`, with a home and a `/tmp` of its own besides; `off`").default(Value("auto")),
     key("write", TEXTS, "what they may change and read: absolute, below `~/`, or relative to the workspace").default(Told("nothing more")),
-    key("reads", TEXTS, "what they may read, in the same form; `/` is all but secrets and what is the engine's").default(Value("/")),
+    key("reads", TEXTS, "what they may read, in the same form; `/` is everything except for hidden files").default(Value("/")),
     key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP to some ports: `{tcp: [53, 443]}`").default(Value("any")),
-    key("unix_sockets", Flag, "whether they may use Unix sockets").default(Value("false")),
+    key("unix_sockets", Flag, "whether they may use Unix sockets, System V IPC and POSIX message queues").default(Value("false")),
 ]);
 
 /// `network` of a sandbox as a map.

@@ -1,7 +1,7 @@
 //! The walls around the commands of a run. Raising them takes as long as a short command runs, and most runs have the
 //! same: so they are kept for a few seconds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,9 @@ pub(super) struct Walls {
     /// Which tracked files had changed before the command of a run that may change none, and has no walls.
     watched: Mutex<HashMap<RunId, TrackedChanges>>,
     looks: BoundedLooks,
+    /// Files of keys that were named since the engine started: a definition that breaks, or that is edited while what it
+    /// named is in use, must not uncover them.
+    keys: Mutex<BTreeSet<PathBuf>>,
 }
 
 /// Looks that are given up where they take too long.
@@ -154,7 +157,8 @@ fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<DirStamp>> {
 }
 
 impl Performer {
-    /// Files that hold keys of models and of servers, addresses of webhooks, and secrets of skills.
+    /// Returns the files that hold keys of models and of servers, the token of MCP over TCP, addresses of webhooks, and
+    /// secrets of skills.
     pub(super) fn key_files(&self) -> Vec<PathBuf> {
         let (catalog, environment) = (self.parts.definitions.current(), &self.parts.environment);
         let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
@@ -166,7 +170,9 @@ impl Performer {
         ));
         let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
         files.extend(skills.flat_map(|skill| secrets::files(skill, environment)));
-        files
+        let mut keys = lock(&self.walls.keys);
+        keys.extend(files);
+        keys.iter().cloned().collect()
     }
 
     /// Where the kernel keeps nothing from a run that may change nothing: notes what is changed already.

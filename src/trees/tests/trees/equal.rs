@@ -39,6 +39,39 @@ fn a_new_tree_is_a_fresh_checkout_in_which_git_works() {
     rig.assert_equal(&tree);
 }
 
+/// The run reads its tree.
+#[test]
+fn a_tree_has_the_remotes_of_the_repository_without_their_passwords() {
+    let rig = Rig::new();
+    let header = "http.https://example.com/.extraheader";
+    for (name, value) in [
+        (
+            "remote.origin.url",
+            "https://ada:secret-1@example.com/r.git",
+        ),
+        ("remote.plain.url", "ssh://git@example.com/r.git"),
+        (
+            "url.https://ada:secret-2@example.com/.insteadof",
+            "https://example.org/",
+        ),
+        (header, "AUTHORIZATION: basic secret-3"),
+        ("http.proxy", "http://127.0.0.1:3128"),
+    ] {
+        rig.git(&["config", name, value]);
+    }
+    let mut tree = rig.take("w");
+    rig.equal(&mut tree);
+    let settings = git(tree.path(), &["config", "--local", "--list"]);
+    assert!(!settings.contains("secret"), "{settings}");
+    for kept in [
+        "remote.origin.url=https://example.com/r.git",
+        "remote.plain.url=ssh://git@example.com/r.git",
+        "http.proxy=http://127.0.0.1:3128",
+    ] {
+        assert!(settings.contains(kept), "{kept}: {settings}");
+    }
+}
+
 #[test]
 fn whatever_a_run_left_goes() {
     let rig = Rig::new();

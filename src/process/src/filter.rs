@@ -1,0 +1,246 @@
+//! The filter of system calls (seccomp) of the sandbox: what Landlock has no rules for.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is,
+    SeccompCondition, SeccompFilter, SeccompRule,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a command may reach over networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Everything.
+    #[default]
+    Any,
+    /// Nothing.
+    None,
+    /// These ports over TCP, and nothing else.
+    Tcp(Vec<u16>),
+}
+
+/// What decides which sockets and other means of communication a filter refuses.
+pub(super) struct Sockets<'a> {
+    pub(super) network: &'a Network,
+    pub(super) unix: bool,
+    pub(super) ipc: bool,
+}
+
+/// Refused system calls: each if one of its rules applies, or always if it has none.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Calls that are always refused.
+///
+/// Those of io_uring open and use sockets unseen by a filter. Keys of the user's session are secrets. The others are of
+/// no use within Landlock, or look past it; a user namespace would allow some of them.
+const REFUSED: [i64; 31] = [
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_fsmount,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+];
+
+/// System V IPC and POSIX message queues, which all processes of a user share.
+const IPC: [i64; 13] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// The bits of a socket's type that are no flags.
+const KIND: u64 = 0xf;
+
+/// Compiles the filter of a sandbox: everything is allowed except for what stands here.
+///
+/// Numbers of address families and protocols are those of socket(2).
+pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
+    let always = REFUSED
+        .into_iter()
+        .chain(IPC.into_iter().filter(|_| !allowed.ipc));
+    let mut rules: Rules = always.map(|call| (call, Vec::new())).collect();
+    let sockets = sockets(allowed)?;
+    if !sockets.is_empty() {
+        rules.insert(libc::SYS_socket, sockets);
+    }
+    rules.insert(libc::SYS_socketpair, pairs(allowed)?);
+    if matches!(allowed.network, Network::Tcp(_)) {
+        rules.extend(connecting_while_sending()?);
+        if !allowed.unix {
+            // It binds a socket that is not bound to a port of the kernel's choice.
+            rules.insert(libc::SYS_listen, Vec::new());
+        }
+    }
+    rules.insert(libc::SYS_prlimit64, vec![limits_of_others()?]);
+    rules.insert(libc::SYS_ioctl, typing_for_others()?);
+    let rules = also_with_short_pointers(rules);
+    let arch = std::env::consts::ARCH.try_into()?;
+    let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+    Ok(filter.try_into()?)
+}
+
+/// Sockets that are refused.
+fn sockets(allowed: &Sockets<'_>) -> Result<Vec<SeccompRule>, BackendError> {
+    let (unix, netlink) = (libc::AF_UNIX, libc::AF_NETLINK);
+    let mut found = Vec::new();
+    if !allowed.unix {
+        found.push(all_of([argument(0, Is::Eq, unix)])?);
+    }
+    if *allowed.network != Network::Any {
+        // Addresses and routes are asked for there; other protocols reach programs and modules.
+        let of_netlink = argument(0, Is::Eq, netlink);
+        found.push(all_of([
+            of_netlink,
+            argument(2, Is::Ne, libc::NETLINK_ROUTE),
+        ])?);
+    }
+    match allowed.network {
+        Network::Any => {}
+        Network::None => found.push(no_family_of(&[unix, netlink])?),
+        Network::Tcp(_) => {
+            found.push(no_family_of(&[
+                unix,
+                netlink,
+                libc::AF_INET,
+                libc::AF_INET6,
+            ])?);
+            for family in [libc::AF_INET, libc::AF_INET6] {
+                for other in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
+                    let kind = argument(1, Is::MaskedEq(KIND), other);
+                    found.push(all_of([argument(0, Is::Eq, family), kind])?);
+                }
+                // Streams of other protocols are no TCP to the kernel's rules.
+                found.push(all_of([
+                    argument(0, Is::Eq, family),
+                    argument(2, Is::Ne, 0),
+                    argument(2, Is::Ne, libc::IPPROTO_TCP),
+                ])?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Pairs of sockets that are refused: a datagram socket sends to any address without being connected, and to the kernel
+/// a raw Unix socket is one. Streams and sequenced packets go to the other end of the pair only.
+fn pairs(allowed: &Sockets<'_>) -> Result<Vec<SeccompRule>, BackendError> {
+    let mut found = vec![no_family_of(&[libc::AF_UNIX])?];
+    if !allowed.unix {
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            found.push(all_of([argument(1, Is::MaskedEq(KIND), kind)])?);
+        }
+    }
+    Ok(found)
+}
+
+/// TCP Fast Open, which connects a socket without the call that Landlock looks at: tcp(7).
+fn connecting_while_sending() -> Result<Rules, BackendError> {
+    const OPTION: i32 = 30; // TCP_FASTOPEN_CONNECT
+    let flag = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
+    let with_flag = |number| {
+        let set = SeccompCondition::new(number, Length::Dword, Is::MaskedEq(flag), flag);
+        Ok::<_, BackendError>(vec![all_of([set])?])
+    };
+    let option = all_of([
+        argument(1, Is::Eq, libc::IPPROTO_TCP),
+        argument(2, Is::Eq, OPTION),
+    ]);
+    Ok(Rules::from([
+        (libc::SYS_sendto, with_flag(3)?),
+        (libc::SYS_sendmsg, with_flag(2)?),
+        (libc::SYS_sendmmsg, with_flag(3)?),
+        (libc::SYS_setsockopt, vec![option?]),
+    ]))
+}
+
+/// Setting limits of another process of the same user, such as the bytes that the engine may write.
+fn limits_of_others() -> Result<SeccompRule, BackendError> {
+    let sets = SeccompCondition::new(2, Length::Qword, Is::Ne, 0);
+    all_of([argument(0, Is::Ne, 0), sets])
+}
+
+/// Putting characters into the terminal, as if the person before it had typed them.
+fn typing_for_others() -> Result<Vec<SeccompRule>, BackendError> {
+    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2).
+    const CALLS: [libc::Ioctl; 2] = [libc::TIOCSTI, 0x541c];
+    let rule = |call| all_of([SeccompCondition::new(1, Length::Dword, Is::Eq, call)]);
+    CALLS.into_iter().map(rule).collect()
+}
+
+/// The same calls by the numbers of programs with pointers of 32 bits (x32), where the processor has those: the filter
+/// tells architectures apart, and these share one.
+fn also_with_short_pointers(rules: Rules) -> Rules {
+    const X32: i64 = 0x4000_0000;
+    // These have numbers of their own there.
+    const OTHERS: [(i64, i64); 5] = [
+        (libc::SYS_ioctl, 514),
+        (libc::SYS_sendmsg, 518),
+        (libc::SYS_kexec_load, 528),
+        (libc::SYS_sendmmsg, 538),
+        (libc::SYS_setsockopt, 541),
+    ];
+    if !cfg!(target_arch = "x86_64") {
+        return rules;
+    }
+    let number = |call| {
+        let other = OTHERS.iter().find(|(usual, _)| *usual == call);
+        X32 | other.map_or(call, |(_, short)| *short)
+    };
+    let short = rules
+        .iter()
+        .map(|(call, rules)| (number(*call), rules.clone()));
+    let short: Vec<_> = short.collect();
+    rules.into_iter().chain(short).collect()
+}
+
+fn no_family_of(families: &[i32]) -> Result<SeccompRule, BackendError> {
+    all_of(families.iter().map(|family| argument(0, Is::Ne, *family)))
+}
+
+fn all_of(
+    conditions: impl IntoIterator<Item = Result<SeccompCondition, BackendError>>,
+) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions.into_iter().collect::<Result<Vec<_>, _>>()?)
+}
+
+fn argument(number: u8, is: Is, value: i32) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(number, Length::Dword, is, u64::from(value.cast_unsigned()))
+}
