@@ -16,7 +16,7 @@ use rustix::thread::gettid;
 
 use super::command::{ATTEMPT_VARIABLE, Command, RUN_VARIABLE};
 use super::descriptors;
-use super::owner::{Origin, Owner};
+use super::owner::{Origin, Owner, Undecided};
 use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
 
@@ -262,18 +262,23 @@ pub(super) fn is_quiet() -> bool {
 
 /// From which command a child of ours stems: it is the first process of one, or was adopted.
 pub(super) fn origin_of_child(process: &Stat) -> Origin {
-    let commands = live().clone();
-    let mark = tag::of(process.pid);
-    let is_its =
-        |live: &&Arc<Live>| live.pid() == Some(process.pid) || mark == Mark::Command(live.tag);
-    match commands.iter().find(is_its) {
-        Some(live) => Origin::Command {
-            owner: live.owner.clone(),
-            may_control: live.may_control,
-        },
-        None if is_foreign(mark, std::process::id()) => Origin::Elsewhere,
-        None => Origin::Unknown,
+    match origin_by_tag(process.pid) {
+        Some(origin) => origin,
+        None if is_foreign(tag::of(process.pid), std::process::id()) => Origin::Elsewhere,
+        None => Origin::Unknown(Undecided::Orphan),
     }
+}
+
+/// The live command that `pid` is the first process of, or whose tag it carries.
+pub(super) fn origin_by_tag(pid: u32) -> Option<Origin> {
+    let commands = live().clone();
+    let mark = tag::of(pid);
+    let is_its = |live: &&Arc<Live>| live.pid() == Some(pid) || mark == Mark::Command(live.tag);
+    let live = commands.iter().find(is_its)?;
+    Some(Origin::Command {
+        owner: live.owner.clone(),
+        may_control: live.may_control,
+    })
 }
 
 /// Reaps adopted processes that are dead, so that a long command cannot fill the process table
