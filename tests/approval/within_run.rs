@@ -1,9 +1,11 @@
 //! Commands of runs whose skill may ask the engine: they submit, wait and read, and decide nothing.
 
+use std::path::Path;
+
 use workerctl::daemon::routes;
 
 use crate::workspace::daemon::Daemon;
-use crate::workspace::{Workspace, eventually};
+use crate::workspace::{Workspace, eventually, skip};
 use crate::{asked, bed, ended, outcome};
 
 /// What commands of runs may ask for. Everything else is for people, new operations included.
@@ -162,4 +164,99 @@ fn a_command_that_outlives_its_engine_hosts_none() {
     let daemon = Daemon::start(&workspace);
     ended(&workspace, &run);
     daemon.stop();
+}
+
+/// Starts a daemon as `nobody` in a control group of its own, where `/proc` hides other users' processes, and asks it from
+/// outside of that group, from inside, and from a shell that is older than it. Each line says who asked and the exit code.
+const HIDDEN: &str = r#"
+mount -o remount,hidepid=invisible /proc || exit 75
+own=$1/workerctl-hidden-$$
+mkdir "$own" || exit 75
+as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+mkfifo "$2/go" && chmod 666 "$2/go"
+( echo 0 > "$own/cgroup.procs"; exec $as sh -c "read line < $2/go; $W status > $2/older 2>&1; echo older \$?" ) &
+# The kernel counts ages in hundredths of a second.
+sleep 0.1
+( echo 0 > "$own/cgroup.procs"; exec $as $W daemon > "$2/log" 2>&1 ) &
+daemon=$!
+until $as $W status > /dev/null 2>&1; do sleep 0.1; done
+$as $W run --no-wait w2/long > /dev/null
+$as $W status > "$2/apart" 2>&1; echo "apart $?"
+( echo 0 > "$own/cgroup.procs"; $as $W status > "$2/within" 2>&1; echo "within $?" )
+echo > "$2/go"
+wait %1
+kill $daemon; wait $daemon
+"#;
+
+#[test]
+fn hidden_ancestors_are_told_apart_by_control_group_and_age() {
+    let tree = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+    let tree = tree
+        .iter()
+        .find(|tree| Path::new(tree).join("cgroup.procs").exists());
+    let (Some(tree), true) = (tree, rustix::process::geteuid().is_root()) else {
+        skip("hiding processes needs root and a cgroup2 tree");
+        return;
+    };
+    let workspace = asking("true\n");
+    let place = workspace.root.parent().unwrap();
+    let program = place.join("workerctl");
+    std::fs::copy(env!("CARGO_BIN_EXE_workerctl"), &program).unwrap();
+    let w = format!(
+        "{} -C {} --state-dir {}",
+        program.display(),
+        workspace.root.display(),
+        workspace.state().display()
+    );
+    let owned = workspace
+        .program("chown")
+        .arg("-R")
+        .arg("65534:65534")
+        .arg(place)
+        .status();
+    assert!(owned.unwrap().success());
+    let mut hidden = workspace.program("unshare");
+    hidden.args([
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        HIDDEN,
+        "sh",
+    ]);
+    let done = workspace
+        .start(hidden.arg(tree).arg(&workspace.home).env("W", w))
+        .end();
+    let left = std::fs::read_dir(tree).unwrap().flatten();
+    for entry in left.filter(|entry| {
+        entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("workerctl-hidden-")
+    }) {
+        let _ = std::fs::remove_dir(entry.path());
+    }
+    if done.code == 75 {
+        skip(&done.stderr);
+        return;
+    }
+    let said = |who: &str| std::fs::read_to_string(workspace.home.join(who)).unwrap_or_default();
+    let all = format!(
+        "{done:?} {} {} {}",
+        said("apart"),
+        said("older"),
+        said("log")
+    );
+    assert!(done.stdout.contains("apart 0\n"), "{all}");
+    assert!(done.stdout.contains("older 0\n"), "{all}");
+    assert!(done.stdout.contains("within 6\n"), "{all}");
+    let within = said("within");
+    assert!(within.contains("`/proc` hides process"), "{within}");
+    assert!(
+        within.contains("hint: ask from another control group"),
+        "{within}"
+    );
 }

@@ -6,8 +6,8 @@ use rustix::fs::{Access, access};
 
 use super::procfs::control_group_of;
 
-/// Where the hierarchy is mounted.
-const ROOT: &str = "/sys/fs/cgroup";
+/// Where the hierarchy may be mounted; the second is that of machines that have version 1 too.
+const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// Returns true if `pid` is in a control group that no descendant of this process can have entered.
 ///
@@ -18,9 +18,10 @@ pub(super) fn is_apart(pid: u32) -> bool {
     let both = control_group_of(std::process::id()).zip(control_group_of(pid));
     let common = both.and_then(|(own, other)| common(&own, &other));
     common.is_some_and(|common| {
-        let members = Path::new(ROOT).join(common).join("cgroup.procs");
-        let root = rustix::process::geteuid().is_root();
-        !root && members.exists() && access(&members, Access::WRITE_OK).is_err()
+        let places = ROOTS.map(|root| Path::new(root).join(&common).join("cgroup.procs"));
+        let members = places.iter().find(|place| place.exists());
+        let is_root = rustix::process::geteuid().is_root();
+        !is_root && members.is_some_and(|members| access(members, Access::WRITE_OK).is_err())
     })
 }
 

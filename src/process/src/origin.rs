@@ -80,7 +80,7 @@ fn origin_by_ancestry(pid: u32) -> Origin {
             continue;
         };
         if process.parent == own {
-            return registry::origin_of_child(&process);
+            return origin_of_child(process.pid);
         }
         // Nothing that is older than this process descends from it, such as the shell that started it.
         if process.start < born {
@@ -89,6 +89,15 @@ fn origin_by_ancestry(pid: u32) -> Origin {
         (child, next) = (Some(next), process.parent);
     }
     Origin::Unknown(Undecided::Hidden(next))
+}
+
+/// The command that a child of ours stems from: it is the first process of one, or was adopted.
+fn origin_of_child(pid: u32) -> Origin {
+    match registry::origin_by_tag(pid) {
+        Some(origin) => origin,
+        None if registry::is_foreign(tag::of(pid), std::process::id()) => Origin::Elsewhere,
+        None => Origin::Unknown(Undecided::Orphan),
+    }
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {

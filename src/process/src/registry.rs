@@ -16,7 +16,7 @@ use rustix::thread::gettid;
 
 use super::command::{ATTEMPT_VARIABLE, Command, RUN_VARIABLE};
 use super::descriptors;
-use super::owner::{Origin, Owner, Undecided};
+use super::owner::{Origin, Owner};
 use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
 
@@ -260,15 +260,6 @@ pub(super) fn is_quiet() -> bool {
     live().is_empty() && procfs::no_orphans_but(|_| false)
 }
 
-/// From which command a child of ours stems: it is the first process of one, or was adopted.
-pub(super) fn origin_of_child(process: &Stat) -> Origin {
-    match origin_by_tag(process.pid) {
-        Some(origin) => origin,
-        None if is_foreign(tag::of(process.pid), std::process::id()) => Origin::Elsewhere,
-        None => Origin::Unknown(Undecided::Orphan),
-    }
-}
-
 /// The live command that `pid` is the first process of, or whose tag it carries.
 pub(super) fn origin_by_tag(pid: u32) -> Option<Origin> {
     let commands = live().clone();
@@ -496,7 +487,7 @@ fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
 
 /// Whether a process without a mark may stem from none of our commands: the first process of a container is given
 /// whatever others have started in it.
-fn is_foreign(mark: Mark, own_pid: u32) -> bool {
+pub(super) fn is_foreign(mark: Mark, own_pid: u32) -> bool {
     own_pid == 1 && mark == Mark::Absent && tag::own().is_some()
 }
 
