@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::config_acceptance::{OfferedConfig, accepted_config};
 use super::folded::Folded;
 use super::last_good::{LastGood, config_unknown, last_good_config};
 use super::open::Root;
@@ -34,8 +35,10 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     // Looked at before it is read, so that what changes in between is found by the next look.
     let stamp = opened.stamp(CONFIG_FILE);
-    let (config, mut config_problems) = config_file::read(&opened);
+    let (config, text, mut config_problems) = config_file::read_with_text(&opened);
     let (config, config_is_known) = last_good_config(config, &mut config_problems, previous);
+    let offered = OfferedConfig { config, text };
+    let config = accepted_config(offered, &mut config_problems, previous, options);
     let mut found = search(&opened, &config);
     found.config = stamp;
     let fingerprint = Fingerprint::of(&found);

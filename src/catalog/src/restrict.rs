@@ -10,6 +10,7 @@ use crate::model::definition::Unavailable;
 /// Keys that restrict what may happen: a near miss counts as what is meant.
 pub(crate) const KEYS: &[&str] = &[
     "allowed-tools",
+    "disallowed-tools",
     "required_tools",
     "disable-model-invocation",
     "user-invocable",
@@ -47,8 +48,8 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
     report_unknown_beside(map, &SKILL, &told, report);
 }
 
-/// Rejects a list of tools that cannot be understood.
-pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
+/// Rejects a list of tools that cannot be understood. Returns whether it can.
+pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) -> bool {
     let fits = match view.data() {
         Data::Text(_) => true,
         Data::List(_) => view
@@ -67,6 +68,7 @@ pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
             &format!("write `{key}: [Read, Grep]`"),
         );
     }
+    fits
 }
 
 /// Why a definition may not run whose `sandbox` means something to another program.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::approval;
+use super::definitions::Reload;
 use super::due::DueCache;
 use super::inbox::Inbox;
 use super::prepares::Prepares;
@@ -434,7 +435,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        self.reread()
+        self.reread(Reload::ByPerson)
     }
 
     fn drain(&self) -> Result<(), Diagnostic> {

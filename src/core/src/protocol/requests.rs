@@ -225,6 +225,9 @@ pub struct Status {
     /// How many of them are kept as they were before an error.
     #[serde(rename = "kept_schedule_count", default)]
     pub kept_schedules: u32,
+    /// Why the configuration is the former one, if the file is not accepted yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_config: Option<String>,
     /// Why none of them is fired; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_schedules: Option<String>,
