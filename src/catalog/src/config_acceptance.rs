@@ -2,16 +2,21 @@
 //!
 //! A model or a run that can write to the workspace could otherwise widen its own rights by editing `workerctl.yaml`.
 
+use super::last_good::last_good_config;
+use super::open::Root;
 use super::source::whole_file;
-use super::{Catalog, Options};
+use super::{Catalog, Options, config_file};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Problem, Severity};
 
 /// Code of the problem that says that the former configuration stays in force.
 pub(crate) const NOT_ACCEPTED: &str = "config-not-accepted";
 
+/// Whether two configurations have the same in one setting.
+type Same = fn(&Config, &Config) -> bool;
+
 /// Settings that say what runs, models and other users may do, and whether both configurations have the same.
-const RIGHTS: [(&str, fn(&Config, &Config) -> bool); 14] = [
+const RIGHTS: [(&str, Same); 14] = [
     ("access", |one, other| one.access == other.access),
     ("budget", |one, other| {
         one.budget == other.budget && one.per_day == other.per_day
@@ -45,32 +50,28 @@ const RIGHTS: [(&str, fn(&Config, &Config) -> bool); 14] = [
     ("workers", |one, other| one.workers == other.workers),
 ];
 
-/// A configuration as it was read, with the text of its file.
-pub(super) struct OfferedConfig {
-    pub(super) config: Config,
-    pub(super) text: Option<String>,
-}
-
-/// The configuration that is in force: the former one if the new one changes rights and is not accepted. A broken file
-/// has been replaced before, so that nothing of it is accepted.
-pub(super) fn accepted_config(
-    offered: OfferedConfig,
-    problems: &mut Vec<Problem>,
+/// The configuration that is in force, whether it is one that could be read, and what is wrong with the file.
+///
+/// It is the former one if the file is broken, or if it changes rights and is not accepted. A broken file is not accepted
+/// either.
+pub(super) fn config_in_force(
+    root: &Root,
     previous: Option<&Catalog>,
     options: Options<'_>,
-) -> Config {
-    let OfferedConfig { config, text } = offered;
+) -> (Config, bool, Vec<Problem>) {
+    let (config, text, mut problems) = config_file::read_with_text(root);
     let is_broken = problems.iter().any(|one| one.severity == Severity::Error);
+    let (config, is_known) = last_good_config(config, &mut problems, previous);
     let previous = previous.filter(|previous| previous.config_is_known && !is_broken);
     let (Some(previous), Some(accepts)) = (previous, options.accepts_config) else {
-        return config;
+        return (config, is_known, problems);
     };
     let changed = changed_rights(&previous.config, &config);
     if accepts(text.as_deref(), !changed.is_empty()) {
-        return config;
+        return (config, is_known, problems);
     }
     problems.push(not_accepted(&changed));
-    previous.config.clone()
+    (previous.config.clone(), is_known, problems)
 }
 
 fn changed_rights(former: &Config, new: &Config) -> Vec<&'static str> {

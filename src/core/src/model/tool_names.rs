@@ -160,10 +160,10 @@ pub fn tool_of_item(item: &str) -> Result<ToolName, &'static str> {
 
 fn tool_named(name: &str) -> ToolName {
     let is = |other: &&str| other.eq_ignore_ascii_case(name);
-    let has_name = |(own, others): &&(&str, &[&str])| is(own) || others.iter().any(|one| is(one));
+    let has_name = |(own, others): &&(&str, &[&str])| is(own) || others.iter().any(&is);
     match BUILT_IN.iter().find(has_name) {
         Some((own, _)) => ToolName::BuiltIn(own),
-        None if ELSEWHERE.iter().any(|other| is(other)) => ToolName::Elsewhere,
+        None if ELSEWHERE.iter().any(is) => ToolName::Elsewhere,
         None => ToolName::Unknown,
     }
 }
