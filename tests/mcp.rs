@@ -9,6 +9,8 @@
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]
 
+#[path = "mcp/acceptance.rs"]
+mod acceptance;
 #[path = "mcp/any_directory.rs"]
 mod any_directory;
 #[path = "mcp/client.rs"]

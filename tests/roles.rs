@@ -105,7 +105,7 @@ impl Bed {
 
     /// Writes the configuration; an empty text gives nobody a role.
     fn configure(&self, access: &str) {
-        self.workspace.write("workerctl.yaml", access);
+        self.workspace.configure(access);
     }
 
     /// The daemon, with its socket in a directory that it makes.

@@ -10,6 +10,8 @@
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]
 
+#[path = "systemd_boot/callers.rs"]
+mod callers;
 #[path = "systemd_boot/guest.rs"]
 mod guest;
 #[path = "systemd_boot/installed.rs"]
@@ -98,6 +100,15 @@ fn the_service_lives_as_its_units_say() {
     installed.expect_heard();
     of_user::every_skill_works_for_a_user(&guest);
     guest.halt();
+}
+
+#[test]
+fn the_services_user_is_heard_beside_a_run_and_no_command_of_it() {
+    let workspace = Workspace::without_sandbox(&(SKILLS.to_owned() + &callers::skills()));
+    if let Some(guest) = Guest::boot(&workspace) {
+        callers::are_heard(&guest, &workspace);
+        guest.halt();
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_daemon_sees_a_worker_in_a_new_package_and_another_list_of_paths() {
     workspace.run(&["run", "y/make"]).expect_code(0);
     assert_eq!(workspace.git(&["show", "HEAD:y.txt"]), "y\n");
     worker(&workspace, "more/z", "z", MAKE);
-    workspace.write("workerctl.yaml", "workers: {paths: [more]}\n");
+    workspace.configure("workers: {paths: [more]}\n");
     eventually("other paths are read", || {
         (known("z") && !known("x")).then_some(())
     });

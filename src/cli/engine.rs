@@ -33,13 +33,15 @@ impl Engines for RealEngines {
             self.log(site, "warn")?;
         }
         let mode = match accept {
-            Accept::RunningElseHosted => ConnectMode::RunningElseHosted,
-            Accept::RunningOnly => ConnectMode::RunningOnly,
+            // The engine of the run around it may have been killed.
+            Accept::RunningElseHosted if !site.is_around_run() => ConnectMode::RunningElseHosted,
+            Accept::RunningElseHosted | Accept::RunningOnly => ConnectMode::RunningOnly,
         };
         Ok(Arc::from(daemon::connect(&places(site, mode))?))
     }
 
     fn serve(&self, site: &Site) -> Result<(), Diagnostic> {
+        site.expect_person("workerctl daemon")?;
         self.log(site, "info,rmcp=off")?;
         daemon::run_daemon(&DaemonOptions {
             workspace: site.workspace.clone(),
@@ -71,7 +73,12 @@ impl Engines for RealEngines {
 
     fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic> {
         self.log(site, "warn,rmcp=error")?;
-        let dialled = places(site, ConnectMode::RunningElseHosted);
+        let mode = if site.is_around_run() {
+            ConnectMode::RunningOnly
+        } else {
+            ConnectMode::RunningElseHosted
+        };
+        let dialled = places(site, mode);
         let options = mcp::Options {
             workspace: site.workspace.clone(),
             state_dir: site.state_dir.clone(),

@@ -425,6 +425,7 @@ impl Control for Fake {
             warnings: 1,
             schedules: 0,
             kept_schedules: 0,
+            held_config: None,
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),

@@ -418,7 +418,11 @@ impl Waiting<'_> {
     fn cancel(&self, by: Option<String>, now: bool) {
         let (control, run, sender) = (Arc::clone(self.control), self.run, self.sender.clone());
         let asked = Builder::new().name("cancel".to_owned()).spawn(move || {
-            let request = CancelRequest { now, by };
+            let request = CancelRequest {
+                now,
+                by,
+                ..CancelRequest::default()
+            };
             let answer = control.cancel(&run.to_string(), &request).map(|_| ());
             drop(control);
             // The run may have ended in between.

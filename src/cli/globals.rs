@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::maintenance;
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind};
+use crate::process::is_command_of_run;
 
 /// Directories upwards that are looked at for a workspace.
 const DEPTH_MAX: usize = 128;
@@ -72,6 +73,25 @@ pub(crate) struct Site {
     pub(crate) socket: Option<PathBuf>,
     /// The process's environment.
     pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Site {
+    /// Whether this process is a command of a run of this workspace. It hosts no engine and decides nothing; a request to
+    /// an engine that runs is refused there.
+    pub(crate) fn is_around_run(&self) -> bool {
+        let workspace = self.environment.get("WORKERCTL_WORKSPACE");
+        workspace.is_some_and(|around| Path::new(around) == self.workspace) && is_command_of_run()
+    }
+
+    /// Refuses what only a person does, if this is a command of a run.
+    pub(crate) fn expect_person(&self, what: &str) -> Result<(), Diagnostic> {
+        if !self.is_around_run() {
+            return Ok(());
+        }
+        let message = format!("`{what}` is for people, and this is a command of a run");
+        let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
+        Err(refused.hint(format!("a person can: `{what}`")))
+    }
 }
 
 impl Globals {

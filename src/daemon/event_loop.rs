@@ -386,6 +386,7 @@ fn end_at_once(control: &dyn Control) {
     let request = CancelRequest {
         now: true,
         by: Some("a second request to stop the daemon".to_owned()),
+        ..CancelRequest::default()
     };
     match control.status() {
         Ok(status) => {

@@ -253,7 +253,7 @@ impl Line {
                 "this process may use no Unix sockets, as commands of a run in the sandbox"
                     .to_owned(),
             )
-            .hint("write `workerctl: true` on its skill where it is meant to ask the engine"),
+            .hint("a person can ask, from a process that does not descend from the run"),
             io::ErrorKind::PermissionDenied => self
                 .unreachable(NOT_PERMITTED, "may not be reached by this user", error)
                 .hint("run the command as the engine's own user or as root; `access` in its `workerctl.yaml` lets others in"),

@@ -15,7 +15,7 @@ use super::checks::{self, Checked};
 use super::connections::Waiting;
 use super::description::{Description, Input};
 use super::limits::Limits;
-use super::peer::{AtDoor, Groups, Peer};
+use super::peer::{AtDoor, Caller, Groups, Peer};
 use super::reply::{HttpRefusal, Json};
 use super::state::ApiState;
 use super::web::logins::LoggedIn;
@@ -233,7 +233,7 @@ pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {
     })
 }
 
-/// Whom the kernel knows at the socket: a person, and no command of a run.
+/// Whom the kernel knows at the socket.
 pub(super) struct AtSocket {
     pub(super) peer: Peer,
     pub(super) groups: Vec<u32>,
@@ -242,8 +242,7 @@ pub(super) struct AtSocket {
 impl<S: Sync> FromRequestParts<S> for AtSocket {
     type Rejection = HttpRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<AtSocket, HttpRefusal> {
-        let Person(_) = Person::from_request_parts(parts, state).await?;
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<AtSocket, HttpRefusal> {
         let groups = parts.extensions.get::<Groups>();
         let groups = groups.filter(|_| parts.extensions.get::<AtDoor>().is_none());
         let Some(Groups(groups)) = groups else {
@@ -296,41 +295,18 @@ fn elsewhere(message: &str) -> HttpRefusal {
     HttpRefusal::from(Diagnostic::new(Kind::NotFound, "asked_elsewhere", message))
 }
 
-/// The name of whom the system knows behind the connection; commands of runs are refused.
-pub(super) struct Person(pub(super) String);
-
-impl<S: Sync> FromRequestParts<S> for Person {
-    type Rejection = HttpRefusal;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Person, HttpRefusal> {
-        let peer = peer(parts)?;
-        if !peer.within_run {
-            return Ok(Person(peer.name()));
-        }
-        Err(HttpRefusal::from(
-            Diagnostic::new(
-                Kind::Blocked,
-                "person_needed",
-                "a person answers, no command of a run",
-            )
-            .hint("ask for it where you are: `workerctl runs --awaiting`"),
-        ))
-    }
-}
-
-impl Input for Person {}
-
-/// Who asks. Of who is logged in to the page that is sure; a command at the socket may say more, such as where it was
-/// typed.
+/// Who asks. That is certain of a session of the page and of a run; a person's command at the socket may say more, such
+/// as where it was typed.
 pub(super) struct Signed {
-    name: String,
-    is_at_door: bool,
+    pub(super) peer: Peer,
+    is_certain: bool,
 }
 
 impl Signed {
     /// Who asks, where a request says this of it.
     pub(super) fn by(self, said: Option<String>) -> Option<String> {
-        said.filter(|_| !self.is_at_door).or(Some(self.name))
+        said.filter(|_| !self.is_certain)
+            .or_else(|| Some(self.peer.name()))
     }
 }
 
@@ -338,9 +314,11 @@ impl<S: Sync> FromRequestParts<S> for Signed {
     type Rejection = HttpRefusal;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Signed, HttpRefusal> {
+        let peer = peer(parts)?;
+        let at_door = parts.extensions.get::<AtDoor>().is_some();
         Ok(Signed {
-            name: peer(parts)?.name(),
-            is_at_door: parts.extensions.get::<AtDoor>().is_some(),
+            peer,
+            is_certain: at_door || peer.caller != Caller::Person,
         })
     }
 }

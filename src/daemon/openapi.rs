@@ -63,7 +63,7 @@ pub(super) fn document(routes: &[Route]) -> Map<String, Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "description": "Control of an engine over its Unix socket. Unknown fields are refused in requests; \
             readers of replies must ignore fields that they do not know. Every connection carries one request; \
-            heard are the engine's own user, root, and those who have a role. `x-role` says which role an operation needs. \
+            heard are the engine's own user, root, and those who have a role. `x-role` says which role an operation needs, `x-runs` whether commands of runs may ask for it. \
             Where the web page is served, `Authorization: Bearer TOKEN` says who asks.",
         "license": {"name": "MIT OR Apache-2.0"}
     });
@@ -103,6 +103,7 @@ fn describe(
         "operationId": route.id,
         "summary": route.summary,
         "x-role": route.role.name(),
+        "x-runs": route.by_person.is_none(),
         "parameters": description.parameters,
         "responses": description.responses
     });

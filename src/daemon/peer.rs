@@ -1,10 +1,11 @@
 //! Who is behind a connection, as the kernel knows them.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use crate::model::config::CONFIG_FILE;
-use crate::model::{AccessRole, Diagnostic, Kind};
-use crate::process::{Origin, name_of_user, origin_of, user_is_kept};
+use crate::model::{AccessRole, Diagnostic, Kind, RunId};
+use crate::process::{Origin, Undecided, name_of_user, origin_of, user_is_kept};
 
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +14,19 @@ pub(super) struct Peer {
     pub(super) uid: u32,
     /// What it may do.
     pub(super) role: AccessRole,
-    /// Whether it stems from a command of a run, whose skill lets it ask.
-    pub(super) within_run: bool,
+    /// On whose behalf it asks.
+    pub(super) caller: Caller,
+}
+
+/// On whose behalf a request is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Its user.
+    Person,
+    /// The command of a run, whose skill lets it ask.
+    Run(RunId),
+    /// Another command that an engine has started: of `notify`, or of another engine's run.
+    Command,
 }
 
 /// The groups of the other end, the first of which is its own.
@@ -26,40 +38,52 @@ pub(super) struct Groups(pub(super) Arc<[u32]>);
 pub(super) struct AtDoor;
 
 impl Peer {
-    /// The peer of this user and process; refused where it stems from a command that may not ask.
-    pub(super) fn of(uid: u32, pid: Option<u32>, role: AccessRole) -> Result<Peer, Diagnostic> {
+    /// The peer of this user and process; refused if it stems from a command that may not ask.
+    pub(super) fn new(
+        uid: u32,
+        process: Option<(u32, Option<BorrowedFd<'_>>)>,
+        role: AccessRole,
+    ) -> Result<Peer, Diagnostic> {
         let own = rustix::process::geteuid().as_raw();
-        let origin = match pid {
+        let origin = match process {
             _ if uid != own && user_is_kept() => Origin::Elsewhere,
-            Some(pid) => origin_of(pid),
-            // What does not say who it is may be anybody.
-            None => Origin::Unknown,
+            Some((pid, pidfd)) => origin_of(pid, pidfd),
+            None => Origin::Unknown(Undecided::NoProcess),
         };
-        let within_run = match origin {
-            Origin::Elsewhere => false,
+        let caller = match origin {
+            Origin::Elsewhere => Caller::Person,
+            Origin::OtherEngine => Caller::Command,
             Origin::Command {
-                may_control: true, ..
-            } => true,
-            Origin::Command { owner, .. } => return Err(within_run(Some(&owner.run))),
-            Origin::Unknown => return Err(within_run(None)),
+                may_control: true,
+                owner,
+            } => owner.run.parse().map_or(Caller::Command, Caller::Run),
+            Origin::Command { owner, .. } => return Err(within_run(&owner.run)),
+            Origin::Unknown(why) => return Err(undecided(why)),
         };
-        Ok(Peer {
-            uid,
-            role,
-            within_run,
-        })
+        Ok(Peer { uid, role, caller })
     }
-}
 
-fn within_run(run: Option<&str>) -> Diagnostic {
-    let whose = run.map_or_else(String::new, |run| format!(" {run}"));
-    let message =
-        format!("this process stems from a command of a run{whose}, which may not ask the engine");
-    Diagnostic::new(Kind::Blocked, "within_run", message)
-        .hint("write `workerctl: true` on its skill where it is meant to")
-}
+    /// Refuses an operation that commands of runs may not ask for, if this is one. `by_person` is the command with which
+    /// a person asks for it.
+    pub(super) fn needs_person(self, what: &str, by_person: &str) -> Result<(), Diagnostic> {
+        if self.caller == Caller::Person {
+            return Ok(());
+        }
+        let message = format!(
+            "`{what}` is for people: a command of a run may read, submit runs, and cancel those that it submitted"
+        );
+        let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
+        Err(refused.hint(format!("a person can: `{by_person}`")))
+    }
 
-impl Peer {
+    /// The run that asks, if one does.
+    pub(super) fn run(self) -> Option<RunId> {
+        match self.caller {
+            Caller::Run(run) => Some(run),
+            Caller::Person | Caller::Command => None,
+        }
+    }
+
     /// Refuses what needs a higher role than it has.
     pub(super) fn may(self, what: &str, needed: AccessRole) -> Result<(), Diagnostic> {
         if self.role >= needed {
@@ -72,8 +96,32 @@ impl Peer {
         Err(Diagnostic::new(Kind::Blocked, "role", message).hint(hint))
     }
 
-    /// What its user is called.
+    /// The name of the caller, as it is recorded: of the user, or of the run.
     pub(super) fn name(self) -> String {
-        name_of_user(self.uid)
+        match self.caller {
+            Caller::Run(run) => format!("run {}", run.short()),
+            Caller::Command => format!("a command of {}", name_of_user(self.uid)),
+            Caller::Person => name_of_user(self.uid),
+        }
+    }
+}
+
+fn within_run(run: &str) -> Diagnostic {
+    let message =
+        format!("this process stems from a command of run {run}, which may not ask the engine");
+    Diagnostic::new(Kind::Blocked, "within_run", message)
+        .hint("a person can ask, from a process that does not descend from the run")
+}
+
+fn undecided(why: Undecided) -> Diagnostic {
+    let message = format!(
+        "whether this process belongs to a run cannot be decided: {why}; commands of runs may not ask the engine"
+    );
+    let refused = Diagnostic::new(Kind::Blocked, "origin_unknown", message);
+    match why {
+        Undecided::Hidden(_) => refused
+            .hint("ask from another control group than the engine's, such as a login session: `/proc/self/cgroup` shows it")
+            .hint("ask again when no run is active"),
+        Undecided::NoProcess | Undecided::Ended | Undecided::Orphan => refused.hint("ask again from a new process"),
     }
 }

@@ -28,6 +28,8 @@ pub struct Route {
     pub path: &'static str,
     /// Who may ask for it.
     pub role: AccessRole,
+    /// The command with which a person asks for it. `None`: commands of runs may ask for it too.
+    pub by_person: Option<&'static str>,
     /// What its handler's types say in the document.
     pub(super) describe: fn(&mut Description<'_>),
     /// Its handler, behind what is checked of every request.
@@ -41,6 +43,7 @@ pub(super) struct Operation {
     id: &'static str,
     summary: &'static str,
     for_anybody: bool,
+    by_person: Option<&'static str>,
 }
 
 /// Begins to declare a route.
@@ -51,6 +54,7 @@ pub(super) fn operation(method: Method, path: &'static str, id: &'static str) ->
         id,
         summary: "",
         for_anybody: false,
+        by_person: Some("workerctl"),
     }
 }
 
@@ -67,6 +71,19 @@ impl Operation {
         self
     }
 
+    /// Lets commands of runs ask for it, if their skill may ask the engine at all. Every other operation is refused to
+    /// them, so a new one is for people until it is allowed here.
+    pub(super) fn for_runs(mut self) -> Operation {
+        self.by_person = None;
+        self
+    }
+
+    /// Names the command with which a person asks for it.
+    pub(super) fn by_person(mut self, command: &'static str) -> Operation {
+        self.by_person = Some(command);
+        self
+    }
+
     /// The route: who may ask for it, and who answers.
     pub(super) fn handler<H, M, A>(self, role: AccessRole, handler: H) -> Route
     where
@@ -79,8 +96,9 @@ impl Operation {
             id,
             summary,
             for_anybody,
+            by_person,
         } = self;
-        let needed = (!for_anybody).then_some(role);
+        let needed = (!for_anybody).then_some(Needed { role, by_person });
         let serve = move |State(state): State<Arc<ApiState>>, request: Request| async move {
             let response = match admitted(request, &state, id, needed, H::Inputs::READS_QUERY) {
                 Ok(request) => {
@@ -100,6 +118,7 @@ impl Operation {
             method,
             path,
             role,
+            by_person,
             describe: |description| {
                 H::Inputs::describe(description);
                 H::Output::describe(description);
@@ -109,19 +128,30 @@ impl Operation {
     }
 }
 
+/// What an operation needs of whoever asks for it.
+#[derive(Clone, Copy)]
+struct Needed {
+    role: AccessRole,
+    by_person: Option<&'static str>,
+}
+
 /// The request, where its sender may ask for this and its head says nothing that nobody reads.
 fn admitted(
     request: Request,
     state: &ApiState,
     id: &str,
-    needed: Option<AccessRole>,
+    needed: Option<Needed>,
     reads_query: bool,
 ) -> Result<Request, HttpRefusal> {
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
     extract::head_within(&parts, state.limits.head_bytes_max)?;
     if let Some(needed) = needed {
-        extract::peer(&parts)?.may(id, needed)?;
+        let peer = extract::peer(&parts)?;
+        peer.may(id, needed.role)?;
+        if let Some(by_person) = needed.by_person {
+            peer.needs_person(id, by_person)?;
+        }
     }
     if !reads_query {
         extract::no_query(&parts.uri)?;

@@ -4,6 +4,7 @@
 //! configuration gives a role.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use axum::http::Extensions;
@@ -14,7 +15,7 @@ use super::access_control::AccessControl;
 use super::connections::{Acceptor, Introduced};
 use super::peer::{Groups, Peer};
 use crate::model::AccessRole;
-use crate::process::groups_of_peer;
+use crate::process::{groups_of_peer, pidfd_of_peer};
 
 /// The socket of an engine.
 pub(super) struct OwnSocket {
@@ -66,7 +67,11 @@ impl Acceptor for OwnSocket {
             return None;
         };
         let pid = process.and_then(|pid| u32::try_from(pid).ok());
-        let peer = Peer::of(uid, pid, role)
+        // Whoever has been reaped by now is known by no id.
+        let pidfd = pidfd_of_peer(stream);
+        let process = pid.zip(pidfd.as_ref().ok());
+        let process = process.map(|(pid, pidfd)| (pid, pidfd.as_ref().map(AsFd::as_fd)));
+        let peer = Peer::new(uid, process, role)
             .inspect_err(|refused| {
                 tracing::warn!(?pid, why = refused.message, "a connection was refused");
                 let body = serde_json::to_string(refused).unwrap_or_default();

@@ -200,21 +200,50 @@ fn a_restriction_leaves_what_it_names() {
 }
 
 #[test]
-fn a_restriction_that_is_not_understood_allows_nothing() {
-    let more = format!("{LONG}    allowed-tools: [Read, \"Bash(git *log)\"]\n");
+fn what_is_disallowed_is_neither_offered_nor_called() {
+    let more = format!(
+        "{LONG}    allowed-tools: [Read, Write, Bash]\n    disallowed-tools: [write_file, run_shell_command(cat:*), WebFetch]\n"
+    );
     let rig = Rig::new(&changing(&more), vec![text("never")]);
     let calls = [
-        ("read_file", json!({"path": "tracked.txt"})),
+        ("bash", json!({"command": "git log --format=%s"})),
+        ("bash", json!({"command": "cat tracked.txt"})),
+        ("bash", json!({"command": "true; cat tracked.txt"})),
+        ("write_file", json!({"path": "new.txt", "content": "x"})),
         (
             "submit_output",
             json!({"name": "report", "content": "whole\n"}),
         ),
     ];
     let results = called(&rig, "change", &calls);
-    assert_eq!(rig.offered(), ["submit_output"]);
-    assert!(results[0].starts_with('!'), "{results:?}");
-    let logs = rig.logs();
-    assert!(logs.contains("no tool is allowed"), "{logs}");
+    assert_eq!(rig.offered(), ["read_file", "bash", "submit_output"]);
+    assert_eq!(results[0], "begin\n");
+    for result in &results[1..4] {
+        assert!(result.starts_with('!'), "{results:?}");
+    }
+}
+
+#[test]
+fn a_restriction_that_is_not_understood_rejects_the_skill() {
+    let rows = [
+        ("allowed-tools: [Read, \"Bash(git *log)\"]", "allowed_tools"),
+        ("disallowed-tools: [\"Bash(git && ls)\"]", "allowed_tools"),
+        ("allowed-tools: [Raed]", "definition"),
+        ("disallowed-tools: Bash(git", "definition"),
+    ];
+    for (list, code) in rows {
+        let more = format!("{LONG}    {list}\n");
+        let rig = Rig::new(&changing(&more), vec![text("never")]);
+        let checked = rig.workspace.run(&["check"]).expect_code(4);
+        let said = format!("{}{}", checked.stdout, checked.stderr);
+        assert!(said.contains("restriction-malformed"), "{said}");
+        let refused = rig.workspace.run(&["run", "change", "--json"]);
+        assert_eq!(
+            (refused.code, refused.refusal().as_str()),
+            (4, code),
+            "{list}"
+        );
+    }
 }
 
 #[test]

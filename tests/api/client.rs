@@ -62,6 +62,7 @@ fn every_method_of_the_interface_crosses_the_socket() {
         let request = CancelRequest {
             now,
             by: Some("me".into()),
+            ..CancelRequest::default()
         };
         assert_eq!(there.cancel(&run, &request), here.cancel(&run, &request));
     }

@@ -204,7 +204,10 @@ fn what_the_configuration_says_goes_before_the_question() {
     workspace.write("workerctl.yaml", "mcp: {mutating: refuse}\n");
     let mut client = connect(&workspace);
     let refused = client.call("use_skill", &json!({"skill": "writes"}));
-    assert!(text_of(&refused).contains("mutating: allow"), "{refused}");
+    assert!(
+        text_of(&refused).contains("A person can run it"),
+        "{refused}"
+    );
     assert!(client.leave().success());
     workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
     workspace.commit_all("allow");

@@ -316,7 +316,10 @@ fn runs_are_cancelled_on_request_and_mutating_ones_only_where_allowed() {
     let other = other.stdout.trim().to_owned();
     gate.reached();
     let refused = client.call("cancel_run", &json!({"run": other}));
-    assert!(text_of(&refused).contains("mutating: allow"), "{refused}");
+    assert!(
+        text_of(&refused).contains("A person can: `workerctl cancel"),
+        "{refused}"
+    );
     gate.pass();
     workspace.run(&["wait", &other]).expect_code(0);
     assert!(

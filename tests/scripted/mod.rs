@@ -400,6 +400,7 @@ impl Control for Scripted {
             warnings: 0,
             schedules: 0,
             kept_schedules: 0,
+            held_config: None,
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),

@@ -169,6 +169,17 @@ impl Workspace {
         fs::write(path, text).unwrap();
     }
 
+    /// Commits this configuration, and only then writes it: whoever watches the file finds it committed.
+    pub(crate) fn configure(&self, text: &str) {
+        let aside = self.outputs.join("configuration");
+        fs::write(&aside, text).unwrap();
+        let blob = self.git(&["hash-object", "-w", aside.to_str().unwrap()]);
+        let entry = format!("100644,{},workerctl.yaml", blob.trim());
+        self.git(&["update-index", "--add", "--cacheinfo", &entry]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "configuration"]);
+        self.write("workerctl.yaml", text);
+    }
+
     /// Reads a file of the workspace; `None` where there is none.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.root.join(path)).ok()

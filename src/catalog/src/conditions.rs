@@ -19,6 +19,8 @@ pub struct Conditions {
     pub required_tools: Vec<String>,
     /// The only tools that it may use; absent: any.
     pub allowed_tools: Option<Vec<String>>,
+    /// Tools that it may not use.
+    pub disallowed_tools: Vec<String>,
     /// Tool sets that must exist before it starts.
     pub toolsets: Vec<String>,
 }
@@ -31,6 +33,7 @@ impl Conditions {
             user_invocable: true,
             required_tools: Vec::new(),
             allowed_tools: None,
+            disallowed_tools: Vec::new(),
             toolsets: Vec::new(),
         };
         let known = SKILL.names();
@@ -40,6 +43,7 @@ impl Conditions {
                     found.model_invocable &= *value == Value::Bool(false);
                 }
                 Some("user-invocable") => found.user_invocable &= *value == Value::Bool(true),
+                Some("disallowed-tools") => found.disallowed_tools.extend(tools::names(value)),
                 Some("required_tools") => found.required_tools.extend(tools::names(value)),
                 Some("allowed-tools") => {
                     let allowed = tools::names(value);

@@ -22,7 +22,7 @@ use super::roots::settings as roots;
 use super::sandbox;
 use super::schedule;
 use super::settings;
-use super::source::whole_file;
+use super::source::{Source, whole_file};
 use super::tree::Data;
 use super::view::View;
 use super::worker_paths;
@@ -34,6 +34,12 @@ use crate::model::{Config, Problem};
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
+    let (config, _, problems) = read_with_text(root);
+    (config, problems)
+}
+
+/// The same, with the text that it was read from; `None` if there is no file, or none that is text.
+pub(crate) fn read_with_text(root: &Root) -> (Config, Option<String>, Vec<Problem>) {
     let mut report = Report::default();
     let mut config = Config::default();
     for (path, _) in CONFIG.paths() {
@@ -41,14 +47,19 @@ pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
     }
     let absent = std::fs::symlink_metadata(root.path().join(CONFIG_FILE))
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    if !absent {
-        read_file(root, &mut config, &mut report);
+    let source = if absent {
+        None
+    } else {
+        root.source(CONFIG_FILE, &mut report)
+    };
+    let text = source.as_ref().map(|source| source.text().to_owned());
+    if let Some(source) = source {
+        read_source(source, &mut config, &mut report);
     }
-    (config, report.finish(whole_file(CONFIG_FILE)))
+    (config, text, report.finish(whole_file(CONFIG_FILE)))
 }
 
-fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()> {
-    let source = root.source(CONFIG_FILE, report)?;
+fn read_source(source: Source, config: &mut Config, report: &mut Report) -> Option<()> {
     let (yaml, body) = super::frontmatter::of_worker_file(&source, report).ok()?;
     if body.is_some() {
         let message = "text follows the configuration".to_owned();

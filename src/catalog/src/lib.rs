@@ -15,6 +15,7 @@ mod bounds;
 mod budgets;
 mod checks;
 mod conditions;
+mod config_acceptance;
 mod config_file;
 mod context;
 pub mod dialect;
@@ -97,7 +98,13 @@ pub struct Options<'a> {
     pub threads: usize,
     /// The home directory, whose skills count where the configuration says so.
     pub home: Option<&'a Path>,
+    /// Whether the configuration that is read again may be put in force; without it every one is.
+    pub accepts_config: Option<AcceptsConfig<'a>>,
 }
+
+/// Decides by the text of a configuration, `None` if there is no file, and by whether it changes what runs, models or
+/// other users may do.
+pub type AcceptsConfig<'a> = &'a (dyn Fn(Option<&str>, bool) -> bool + Sync);
 
 impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,6 +113,7 @@ impl fmt::Debug for Options<'_> {
             .field("now", &self.now)
             .field("threads", &self.threads)
             .field("home", &self.home)
+            .field("accepts_config", &self.accepts_config.is_some())
             .finish()
     }
 }
@@ -222,6 +230,12 @@ impl Catalog {
             || self.zones != zone::generation()
             || self.units.iter().any(depends_changed)
             || roots::is_stale(&root, &self.config, home, &self.root_skills)
+    }
+
+    /// Why its configuration is the former one, if the file is not accepted yet.
+    pub fn held_config(&self) -> Option<&Problem> {
+        let mut problems = self.problems.iter();
+        problems.find(|problem| problem.code == config_acceptance::NOT_ACCEPTED)
     }
 
     /// Whether anything was rejected.

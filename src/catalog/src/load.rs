@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::config_acceptance::config_in_force;
 use super::folded::Folded;
-use super::last_good::{LastGood, config_unknown, last_good_config};
+use super::last_good::{LastGood, config_unknown};
 use super::open::Root;
 use super::registry::{self, Registry};
 use super::report::Rejected;
@@ -15,7 +16,7 @@ use super::schedule::{self, Draft};
 use super::source::{REPAIR, directory_of, whole_file};
 use super::unit::{self, Unit};
 use super::walk::{UnitFiles, search};
-use super::{Catalog, Fingerprint, Options, config_file, roots};
+use super::{Catalog, Fingerprint, Options, roots};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Place, Problem, Severity, Worker, zone};
 
@@ -34,8 +35,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     // Looked at before it is read, so that what changes in between is found by the next look.
     let stamp = opened.stamp(CONFIG_FILE);
-    let (config, mut config_problems) = config_file::read(&opened);
-    let (config, config_is_known) = last_good_config(config, &mut config_problems, previous);
+    let (config, config_is_known, config_problems) = config_in_force(&opened, previous, options);
     let mut found = search(&opened, &config);
     found.config = stamp;
     let fingerprint = Fingerprint::of(&found);

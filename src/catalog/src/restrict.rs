@@ -10,6 +10,7 @@ use crate::model::definition::Unavailable;
 /// Keys that restrict what may happen: a near miss counts as what is meant.
 pub(crate) const KEYS: &[&str] = &[
     "allowed-tools",
+    "disallowed-tools",
     "required_tools",
     "disable-model-invocation",
     "user-invocable",
@@ -29,8 +30,8 @@ pub(crate) fn meant(key: &str, known: &[&'static str]) -> Option<&'static str> {
     })
 }
 
-/// Rejects a list of tools that cannot be understood.
-pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
+/// Rejects a list of tools that cannot be understood. Returns whether it can.
+pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) -> bool {
     let fits = match view.data() {
         Data::Text(_) => true,
         Data::List(_) => view
@@ -49,6 +50,7 @@ pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
             &format!("write `{key}: [Read, Grep]`"),
         );
     }
+    fits
 }
 
 /// Why a definition may not run whose `sandbox` means something to another program.

@@ -7,6 +7,7 @@ mod placement;
 use sha2::{Digest, Sha256};
 
 use super::checks;
+use super::dialect::tools;
 use super::executor::{self, NO_EXECUTOR};
 use super::ids::check_id;
 use super::instances;
@@ -256,9 +257,14 @@ impl<'a, 'i> Builder<'a, 'i> {
                 checks::restricting_flag(view, key, report);
             }
         }
-        for key in ["allowed-tools", "required_tools"] {
+        let has_sets = self.layers.get("toolsets").is_some();
+        for key in ["allowed-tools", "disallowed-tools", "required_tools"] {
             if let Some(view) = self.layers.written(key) {
-                restrict::check_tools(view, key, report);
+                let fits = restrict::check_tools(view, key, report);
+                if fits && key != "required_tools" {
+                    let items = tools::names(&view.json());
+                    tools::check_items(view, key, (&items, has_sets), report);
+                }
             }
         }
     }

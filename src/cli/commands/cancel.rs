@@ -22,6 +22,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let request = CancelRequest {
         now: args.now,
         by: session.asked_by(),
+        ..CancelRequest::default()
     };
     let summary = control.cancel(&run, &request).map_err(suggest::run_meant)?;
     if session.json() {

@@ -15,6 +15,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::check::counted;
+use super::status::ACCEPT_CONFIG;
 use crate::cli::definitions::{Definitions, Weights};
 use crate::cli::exit::Exit;
 use crate::cli::globals::{NO_WORKSPACE, Site};
@@ -300,6 +301,7 @@ fn engine(session: &Session<'_>, site: &Site) -> Vec<Finding> {
                 let elsewhere = kept_elsewhere(site, "the engine", &status.state_dir);
                 std::iter::once(answering(&status))
                     .chain(without_store(&status))
+                    .chain(held_config(&status))
                     .chain(elsewhere)
                     .chain(probed(control.as_ref()))
                     .collect()
@@ -331,6 +333,12 @@ fn answering(status: &Status) -> Finding {
         State::Care
     };
     Finding::new("engine", state, text)
+}
+
+/// The engine has another configuration than the file.
+fn held_config(status: &Status) -> Option<Finding> {
+    let why = status.held_config.as_ref()?;
+    Some(Finding::new("config", State::Care, format!("{CONFIG_FILE}: {why}")).hint(ACCEPT_CONFIG))
 }
 
 /// What the engine says of what skills need: a service may be forbidden what this command may do.

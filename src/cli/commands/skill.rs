@@ -113,6 +113,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             return convert(session, &skill, *to, output.as_ref());
         }
         What::Trust { name } => {
+            site.expect_person("workerctl skill trust")?;
             let digest = find(name)?.trust(&where_kept(&site)?)?;
             if session.json() {
                 session.print_json(&json!({"trust": "content", "digest": digest}), "trust");

@@ -155,6 +155,9 @@ pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
 }
 
 /// What is told only where there is something to tell.
+/// What puts a changed configuration in force.
+pub(super) const ACCEPT_CONFIG: &str = "commit it, or run `workerctl reload`";
+
 fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, String)> {
     let scheduled = (status.schedules > 0).then(|| ("schedules", schedules(status)));
     let awaiting = (status.awaiting > 0).then(|| {
@@ -170,7 +173,11 @@ fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, S
         .as_ref()
         .map(|found| ("trees", of_trees(found)));
     let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
-    [awaiting, scheduled, trees, kept].into_iter().flatten()
+    let config = status.held_config.as_ref();
+    let config = config.map(|why| ("config", format!("{why}; {ACCEPT_CONFIG}")));
+    [config, awaiting, scheduled, trees, kept]
+        .into_iter()
+        .flatten()
 }
 
 fn of_trees(trees: &TreesView) -> String {

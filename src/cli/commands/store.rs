@@ -81,6 +81,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             },
         ),
         What::Rebuild => {
+            site.expect_person("workerctl store rebuild")?;
             let definitions = Definitions::load(&site.workspace);
             definitions.expect_known_config()?;
             let done = maintenance::rebuild_from(

@@ -19,7 +19,10 @@ pub(crate) async fn serve(
 ) -> Result<Response, HttpRefusal> {
     let (parts, body) = request.into_parts();
     extract::head_within(&parts, state.limits.head_bytes_max)?;
-    extract::peer(&parts)?.may(PATH, AccessRole::Admin)?;
+    let peer = extract::peer(&parts)?;
+    peer.may(PATH, AccessRole::Admin)?;
+    // Its calls reach the engine without saying who asks; `workerctl mcp` asks for each at the API.
+    peer.needs_person(PATH, "workerctl mcp")?;
     // An engine that still recovers says so; one in a command serves the API alone.
     state.control()?;
     let mounted = state.mounted.get().ok_or_else(HttpRefusal::no_such_path)?;

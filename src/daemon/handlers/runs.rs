@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Answer;
 use crate::daemon::description::{Description, Output};
-use crate::daemon::extract::{Person, Query, RunFragment, Signed, Submission};
+use crate::daemon::extract::{Query, RunFragment, Signed, Submission};
 use crate::daemon::paths;
 use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
@@ -32,11 +32,11 @@ pub(crate) async fn list(
 
 pub(crate) async fn submit(
     State(state): State<Arc<ApiState>>,
-    Extension(peer): Extension<Peer>,
     signed: Signed,
     Submission(mut request): Submission,
 ) -> Result<Accepted, HttpRefusal> {
-    request.user_id = Some(peer.uid);
+    request.user_id = Some(signed.peer.uid);
+    request.caller_run = signed.peer.run();
     request.by = signed.by(request.by.take());
     Ok(Accepted(state.change(move |c| c.submit(&request)).await?))
 }
@@ -95,6 +95,10 @@ pub(crate) async fn cancel(
     signed: Signed,
     Json(mut request): Json<CancelRequest>,
 ) -> Answer<RunSummary> {
+    request.caller_run = signed.peer.run();
+    if request.caller_run.is_none() {
+        signed.peer.needs_person("cancel_run", "workerctl cancel")?;
+    }
     request.by = signed.by(request.by.take());
     Ok(Json(state.change(move |c| c.cancel(&run, &request)).await?))
 }
@@ -102,10 +106,10 @@ pub(crate) async fn cancel(
 pub(crate) async fn approve(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Person(by): Person,
+    Extension(peer): Extension<Peer>,
     Json(mut request): Json<ApproveRequest>,
 ) -> Answer<RunSummary> {
-    request.by = Some(by);
+    request.by = Some(peer.name());
     Ok(Json(
         state.change(move |c| c.approve(&run, &request)).await?,
     ))
@@ -114,10 +118,10 @@ pub(crate) async fn approve(
 pub(crate) async fn deny(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Person(by): Person,
+    Extension(peer): Extension<Peer>,
     Json(mut request): Json<DenyRequest>,
 ) -> Answer<RunSummary> {
-    request.by = Some(by);
+    request.by = Some(peer.name());
     Ok(Json(state.change(move |c| c.deny(&run, &request)).await?))
 }
 

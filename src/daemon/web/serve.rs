@@ -19,7 +19,7 @@ use super::logins::{LoggedIn, Logins};
 use super::{admission, page};
 use crate::daemon::connections::Waiting;
 use crate::daemon::extract::head_within;
-use crate::daemon::peer::{AtDoor, Peer};
+use crate::daemon::peer::{AtDoor, Caller, Peer};
 use crate::daemon::reply::HttpRefusal;
 use crate::daemon::state::ApiState;
 use crate::mcp::bearer;
@@ -123,7 +123,7 @@ fn identify(parts: &mut Parts, logins: &Logins) -> Result<Option<LoggedIn>, Http
     parts.extensions.insert(Peer {
         uid: who.session.uid,
         role: who.role,
-        within_run: false,
+        caller: Caller::Person,
     });
     parts.extensions.insert(who.clone());
     Ok(Some(who))

@@ -125,7 +125,10 @@ impl Children {
             "draining" | "ended" | ENDED_OPEN => NotStarted::EngineEnds,
             _ => NotStarted::Refused(refused_text(&refused)),
         };
-        let mut submission = self.factory.submission(&request, origin).map_err(said)?;
+        let mut submission = self
+            .factory
+            .submission(&catalog, &request, origin)
+            .map_err(said)?;
         let spec = Arc::make_mut(&mut submission.spec);
         spec.bound_by(wanted.budget, wanted.left);
         let run = spec.run;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::approval;
+use super::definitions::Reload;
 use super::due::DueCache;
 use super::inbox::Inbox;
 use super::prepares::Prepares;
@@ -97,7 +98,8 @@ impl EngineControl {
             ..Origin::default()
         };
         self.see_changes()?;
-        let submission = self.factory.submission(request, origin)?;
+        let catalog = self.factory.definitions.current();
+        let submission = self.factory.submission(&catalog, request, origin)?;
         let run = submission.spec.run;
         match self.ask(Request::Submit(Box::new(submission))) {
             Ok(Answer::Submitted(submitted)) => {
@@ -210,9 +212,10 @@ impl Control for EngineControl {
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
         self.see_changes()?;
-        let ready = self.factory.ready(request, Origin::default())?;
+        let catalog = self.factory.definitions.current();
+        let ready = self.factory.ready(&catalog, request, Origin::default())?;
         let rendered = rendering::rendered(&ready);
-        let budget_spent = self.factory.budget_spent(&rendered.skill)?;
+        let budget_spent = self.factory.budget_spent(&catalog, &rendered.skill)?;
         Ok(Rendered {
             budget_spent,
             ..rendered
@@ -235,7 +238,10 @@ impl Control for EngineControl {
 
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
         let run = self.resolve_id(run)?;
-        self.shown(run)?;
+        let shown = self.shown(run)?;
+        if let Some(caller) = request.caller_run {
+            refusals::unless_started_by(caller, &shown.spec)?;
+        }
         let kind = if request.now {
             CancelKind::Now
         } else {
@@ -429,7 +435,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        self.reread()
+        self.reread(Reload::ByPerson)
     }
 
     fn drain(&self) -> Result<(), Diagnostic> {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::config_acceptance::ConfigAcceptance;
 use super::syntax::{self, Syntax};
-use super::{names, shared_destinations};
+use super::{names, shared_destinations, tool_rules};
 use crate::catalog::{self, Catalog, Options, TextChecker, TextFinding, TextKind};
 use crate::clock::zones;
 use crate::clock::{Clock, SystemClock};
@@ -36,7 +37,9 @@ impl TextChecker for Checker {
     }
 
     fn check_all(&self, workers: &[Arc<Worker>]) -> Vec<Problem> {
-        shared_destinations::problems(workers)
+        let mut found = shared_destinations::problems(workers);
+        found.extend(tool_rules::problems(workers));
+        found
     }
 }
 
@@ -251,18 +254,33 @@ pub fn home(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
 /// Is told of definitions that are active from now on.
 pub type OnDefinitions = Box<dyn Fn(&Arc<Catalog>) + Send + Sync>;
 
+/// Why definitions are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reload {
+    /// A person asked for it, and accepts the configuration as it is.
+    ByPerson,
+    /// They have changed.
+    Automatic,
+}
+
 /// The current definitions; replaced whole.
 pub struct Definitions {
     home: Option<PathBuf>,
+    acceptance: ConfigAcceptance,
     current: RwLock<Arc<Catalog>>,
     told: Mutex<Vec<OnDefinitions>>,
 }
 
 impl Definitions {
     /// Reads a workspace for the first time.
-    pub fn load(workspace: &Path, environment: &BTreeMap<String, String>) -> Definitions {
+    pub fn load(
+        workspace: &Path,
+        state_dir: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Definitions {
         Definitions {
             home: home(environment),
+            acceptance: ConfigAcceptance::new(workspace, state_dir),
             current: RwLock::new(Arc::new(load(workspace, environment))),
             told: Mutex::default(),
         }
@@ -282,16 +300,29 @@ impl Definitions {
 
     /// Reads what changed; `None` when nothing did.
     pub fn reload_if_stale(&self) -> Option<Arc<Catalog>> {
+        self.is_stale().then(|| self.reload(Reload::Automatic))
+    }
+
+    /// Whether anything changed, or a configuration that was not accepted is now.
+    pub(super) fn is_stale(&self) -> bool {
         let current = self.current();
-        current.is_stale().then(|| self.reload())
+        current.is_stale() || current.held_config().is_some() && self.acceptance.accepts_file()
     }
 
     /// Reads what changed, keeping the last good definition of what broke.
-    pub fn reload(&self) -> Arc<Catalog> {
-        let fresh = Arc::new(catalog::reload(
-            &self.current(),
-            options(self.home.as_deref()),
-        ));
+    pub(super) fn reload(&self, reload: Reload) -> Arc<Catalog> {
+        let accepts = |text: Option<&str>, changes_rights: bool| match reload {
+            Reload::ByPerson => {
+                self.acceptance.accept(text);
+                true
+            }
+            Reload::Automatic => !changes_rights || self.acceptance.accepts(text),
+        };
+        let options = Options {
+            accepts_config: Some(&accepts),
+            ..options(self.home.as_deref())
+        };
+        let fresh = Arc::new(catalog::reload(&self.current(), options));
         // Held over both, so that nobody is told of them in another order than they came in.
         let all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);

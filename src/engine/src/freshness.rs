@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use super::control::{EngineControl, to_u32};
+use super::definitions::Reload;
 use super::request::Request;
 use super::{Host, definitions};
 use crate::catalog::Catalog;
@@ -19,8 +20,8 @@ impl EngineControl {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         definitions::look_at_zones();
-        if self.factory.definitions.current().is_stale() {
-            self.reread().map(|_| true)
+        if self.factory.definitions.is_stale() {
+            self.reread(Reload::Automatic).map(|_| true)
         } else {
             Ok(false)
         }
@@ -36,10 +37,10 @@ impl EngineControl {
     }
 
     /// Reads definitions and configuration again.
-    pub(super) fn reread(&self) -> Result<ReloadReport, Diagnostic> {
+    pub(super) fn reread(&self, reload: Reload) -> Result<ReloadReport, Diagnostic> {
         definitions::look_at_zones();
         let before = self.factory.definitions.current();
-        let catalog = self.factory.definitions.reload();
+        let catalog = self.factory.definitions.reload(reload);
         self.ask(Request::Reloaded {
             parallel_max: super::parallel_max(&catalog.config),
             waiting_max: catalog.config.queue_max,

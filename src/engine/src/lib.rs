@@ -17,6 +17,7 @@ mod calendar;
 mod changes;
 #[cfg(feature = "llm")]
 mod children;
+mod config_acceptance;
 mod control;
 mod core;
 mod decisions;
@@ -68,6 +69,7 @@ mod stats;
 mod stored_schedules;
 mod submission;
 mod syntax;
+mod tool_rules;
 mod trees;
 mod trigger_probe;
 mod unusable;
@@ -169,8 +171,9 @@ impl Engine {
         make_directories(&options.state_dir)?;
         let reading = {
             let workspace = workspace.clone();
+            let state_dir = options.state_dir.clone();
             let environment = options.environment.clone();
-            std::thread::spawn(move || Definitions::load(&workspace, &environment))
+            std::thread::spawn(move || Definitions::load(&workspace, &state_dir, &environment))
         };
         let store: Arc<dyn Store> = Arc::new(open_store(&options.state_dir)?);
         identity::settle(&workspace, &options.state_dir)?;

@@ -4,7 +4,7 @@ use crate::catalog::Catalog;
 use crate::git::GitError;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::cut;
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::thread::metrics::{METRICS_VERSION, RefusalLine};
 
 /// No run is called so.
@@ -45,6 +45,25 @@ pub(super) fn changed(skill: &str) -> Diagnostic {
     let message =
         format!("`{skill}`, its inputs or its branch are not what was agreed to any more");
     Diagnostic::new(Kind::Conflict, "changed", message).hint("look at it again")
+}
+
+/// Refuses a command of `caller` that would end a run which it did not submit.
+pub(super) fn unless_started_by(caller: RunId, spec: &RunSpec) -> Result<(), Diagnostic> {
+    let parent = spec.parent.as_ref().map(|parent| parent.run);
+    if spec.submitter_run == Some(caller) || parent == Some(caller) {
+        return Ok(());
+    }
+    let message = format!(
+        "run {} was not submitted by run {}: a command of a run cancels only what its run submitted",
+        spec.run.short(),
+        caller.short()
+    );
+    Err(
+        Diagnostic::new(Kind::Blocked, "person_needed", message).hint(format!(
+            "a person can: `workerctl cancel {}`",
+            spec.run.short()
+        )),
+    )
 }
 
 /// An answer to another question.

@@ -67,19 +67,19 @@ impl RunFactory {
         Ok(run)
     }
 
-    /// Binds, renders and freezes.
+    /// Binds, renders and freezes, by `catalog` alone: one submission never mixes two versions of the definitions.
     pub(super) fn ready(
         &self,
+        catalog: &Catalog,
         request: &SubmitRequest,
         origin: Origin<'_>,
     ) -> Result<Ready, Diagnostic> {
-        let catalog = self.definitions.current();
-        refuse_unknown_config(&catalog)?;
+        refuse_unknown_config(catalog)?;
         let config = &catalog.config;
         for directory in [&config.threads_dir, &config.metrics_dir] {
             places::below(&self.workspace, directory)?;
         }
-        let skill = lookup::find_skill(&catalog, &request.skill)?;
+        let skill = lookup::find_skill(catalog, &request.skill)?;
         let around = SubmissionContext {
             config,
             workspace: &self.workspace,
@@ -97,10 +97,11 @@ impl RunFactory {
     /// A run that may be accepted; values of its sensitive inputs are kept beside the store.
     pub(super) fn submission(
         &self,
+        catalog: &Catalog,
         request: &SubmitRequest,
         origin: Origin<'_>,
     ) -> Result<Submission, Diagnostic> {
-        let ready = self.ready(request, origin)?;
+        let ready = self.ready(catalog, request, origin)?;
         if request
             .digest
             .as_ref()
@@ -108,7 +109,7 @@ impl RunFactory {
         {
             return Err(refusals::changed(&request.skill));
         }
-        self.admit(&request.skill)?;
+        self.admit(catalog, &request.skill)?;
         let run = ready.spec.run;
         secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
         Ok(Submission {
@@ -121,16 +122,19 @@ impl RunFactory {
 
 impl RunFactory {
     /// Refuses a run of a skill whose budget of the day is spent.
-    fn admit(&self, skill: &str) -> Result<(), Diagnostic> {
-        let catalog = self.definitions.current();
-        let skill = lookup::find_skill(&catalog, skill)?;
+    fn admit(&self, catalog: &Catalog, skill: &str) -> Result<(), Diagnostic> {
+        let skill = lookup::find_skill(catalog, skill)?;
         let around: Sources<'_> = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
         self.view.spending.admit(&skill, &catalog.config, around)
     }
 
     /// Why a run of a skill would be refused until midnight.
-    pub(super) fn budget_spent(&self, skill: &str) -> Result<Option<String>, Diagnostic> {
-        match self.admit(skill) {
+    pub(super) fn budget_spent(
+        &self,
+        catalog: &Catalog,
+        skill: &str,
+    ) -> Result<Option<String>, Diagnostic> {
+        match self.admit(catalog, skill) {
             Ok(()) => Ok(None),
             Err(refused) if refused.code == "budget_spent" => {
                 let hints = refused.hints.iter().map(|hint| format!("; {hint}"));
@@ -183,9 +187,9 @@ impl RunFactory {
         due: Occurrence,
         options: &TriggerOptions,
     ) -> Result<Submission, Diagnostic> {
+        let catalog = self.definitions.current();
         let mut inputs = schedule.inputs.as_ref().clone();
         if let Some(run) = due.after {
-            let catalog = self.definitions.current();
             let skill = lookup::find_skill(&catalog, &schedule.skill.to_string())?;
             following::add_outputs(self.store.as_ref(), run, &skill, &mut inputs)?;
         }
@@ -212,6 +216,6 @@ impl RunFactory {
             due: Some((&due, zone)),
             ..Origin::default()
         };
-        self.submission(&request, origin)
+        self.submission(&catalog, &request, origin)
     }
 }

@@ -53,6 +53,7 @@ impl EngineControl {
             warnings: count(Severity::Warning),
             schedules: to_u32(agenda.schedules),
             kept_schedules: to_u32(catalog.kept_schedules.len()),
+            held_config: catalog.held_config().map(|problem| problem.message.clone()),
             held_schedules: held.map(str::to_owned),
             next_due: agenda.next,
             overdue: agenda.overdue,

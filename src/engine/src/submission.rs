@@ -301,6 +301,7 @@ impl Submitting<'_> {
             sandbox: self.sandbox()?,
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
             user_id: request.user_id,
+            submitter_run: request.caller_run,
             chat_id: request.chat_id.clone(),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;

@@ -133,6 +133,34 @@ pub fn head_entry(cwd: &Path, path: &RepoPath) -> Result<Option<(Oid, u32)>, Git
     }
 }
 
+/// Returns whether the commit that is checked out has exactly this content at `file`, or no file if there is none.
+/// `None` if there is no repository around `directory`, or no commit in it.
+pub fn is_checked_out(
+    directory: &Path,
+    file: &str,
+    content: Option<&[u8]>,
+) -> Result<Option<bool>, GitError> {
+    let handle = match Handle::open(directory) {
+        Err(GitError::NotARepository(_)) => return Ok(None),
+        opened => opened?,
+    };
+    let fail = git("read a file of the commit that is checked out");
+    let tree = match handle.repo.head().and_then(|head| head.peel_to_tree()) {
+        Err(error) if is_missing(&error) => return Ok(None),
+        found => found.map_err(&fail)?,
+    };
+    let root = std::fs::canonicalize(handle.workdir()).unwrap_or_default();
+    let directory = std::fs::canonicalize(directory).unwrap_or_default();
+    let below = directory.strip_prefix(&root).unwrap_or(Path::new(""));
+    let entry = match tree.get_path(&below.join(file)) {
+        Err(error) if is_missing(&error) => None,
+        found => Some(found.map_err(&fail)?.id()),
+    };
+    let hash = |content| git2::Oid::hash_object(ObjectType::Blob, content);
+    let id = content.map(hash).transpose().map_err(&fail)?;
+    Ok(Some(entry == id))
+}
+
 fn is_missing(error: &git2::Error) -> bool {
     use git2::ErrorCode::{NotFound, UnbornBranch};
     matches!(error.code(), NotFound | UnbornBranch)

@@ -28,6 +28,7 @@ pub use arrivals::{arrivals, branch_tip, commit_of_run};
 pub use author::{Author, AuthorError, Identity, author, identity};
 pub use changes::{
     ChangedPath, CommittedFile, PathChange, changed_paths, committed_file, head_entry,
+    is_checked_out,
 };
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};

@@ -63,18 +63,32 @@ pub(super) fn told(refused: &Diagnostic) -> String {
         .iter()
         .filter(|one| **one != refused.message);
     lines.extend(details.map(|one| format!("- {one}")));
-    lines.extend(refused.hints.iter().map(|hint| hint_to_model(hint)));
+    lines.extend(refused.hints.iter().filter_map(|hint| hint_to_model(hint)));
     lines.join("\n")
 }
 
-fn hint_to_model(hint: &str) -> String {
-    if hint.contains("`workerctl runs`") {
+/// What hints name that say how to widen rights: they are for people.
+const SETTINGS: [&str; 7] = [
+    "`access",
+    "`allowed-tools",
+    "`approval",
+    "`mcp:",
+    "`sandbox",
+    "`toolsets",
+    "`workerctl: ",
+];
+
+fn hint_to_model(hint: &str) -> Option<String> {
+    if SETTINGS.iter().any(|setting| hint.contains(setting)) {
+        return None;
+    }
+    Some(if hint.contains("`workerctl runs`") {
         "hint: `list_runs` lists runs with their ids".to_owned()
     } else if hint.contains("`workerctl ") {
         format!("for a person: {hint}")
     } else {
         format!("hint: {hint}")
-    }
+    })
 }
 
 /// Something that is nobody's request's fault.

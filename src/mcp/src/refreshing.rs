@@ -68,7 +68,7 @@ async fn keep_reading(
     let home = definitions::home(&environment);
     let place = workspace.clone();
     let first = move || {
-        let definitions = Arc::new(Definitions::load(&place, &environment));
+        let definitions = Arc::new(Definitions::load(&place, &state_dir, &environment));
         Arc::new(Looked::first(definitions, &state_dir))
     };
     let looked = tokio::task::spawn_blocking(first).await?;

@@ -290,6 +290,7 @@ async fn cancelled(running: &Running, run: RunId) {
         let request = CancelRequest {
             now: false,
             by: Some(by),
+            ..CancelRequest::default()
         };
         engines.ask(|control| control.cancel(&run.to_string(), &request))
     });
@@ -350,12 +351,16 @@ pub(super) async fn cancel_run(
         engines.ask(|control| {
             let summary = control.run(&run)?.summary;
             if summary.mutating && !skills.may_change {
-                let why = format!("the run is not cancelled: {}", skills.not_allowed());
+                let run = summary.run.short();
+                let why = format!(
+                    "the run changes things, so clients of this server may not cancel it. A person can: `workerctl cancel {run}`"
+                );
                 return Err(Diagnostic::new(Kind::Blocked, "not_allowed", why));
             }
             let request = CancelRequest {
                 now,
                 by: Some(by.clone()),
+                ..CancelRequest::default()
             };
             let run = summary.run.to_string();
             match control.cancel(&run, &request) {

@@ -13,16 +13,16 @@ use crate::model::definition::RunText;
 use crate::model::legible::{legible, legible_lines};
 use crate::model::{Config, McpMutating, Scope, Skill, SkillRef, Worker};
 
-/// Why a mutating skill is not run for a client.
+/// Why a mutating skill is not run for a client. A model reads this, so it does not name the setting that decides.
 pub(super) fn not_allowed(setting: McpMutating) -> &'static str {
     match setting {
         McpMutating::Ask => {
-            "it changes things, and this client cannot ask a person first: \
-             `mcp: {mutating: allow}` in workerctl.yaml lets it run unasked"
+            "it changes things, and this client cannot ask a person first. \
+             A person can run it: `workerctl run`"
         }
         McpMutating::Allow | McpMutating::Refuse => {
-            "it changes things, which clients of this server may not: \
-             `mcp: {mutating: allow}` in workerctl.yaml lets them"
+            "it changes things, which clients of this server may not. \
+             A person can run it: `workerctl run`"
         }
     }
 }
@@ -449,15 +449,12 @@ pub(super) fn not_run(skill: &Skill, config: &Config) -> Option<String> {
 
 /// Why a command is run for no client; `None`: it may be, or there is none.
 pub(super) fn held_to_tools(skill: &Skill) -> Option<String> {
-    let allowed = Conditions::of(skill).allowed_tools;
-    let allowed = allowed.filter(|_| skill.run != RunText::Instructions)?;
-    let tools = match allowed.as_slice() {
-        [] => "no tool".to_owned(),
-        some => some.join(", "),
-    };
-    Some(format!(
-        "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
-    ))
+    let conditions = Conditions::of(skill);
+    let is_command = skill.run != RunText::Instructions;
+    let restricts = conditions.allowed_tools.is_some() || !conditions.disallowed_tools.is_empty();
+    (is_command && restricts).then(|| {
+        "it restricts which tools are used, and its command cannot be held to that. A person can run it: `workerctl run`".to_owned()
+    })
 }
 
 /// What a name leads to that is no address, by the rule that commands have too.

@@ -1,7 +1,7 @@
-//! The groups of whoever is behind a socket.
+//! What the kernel keeps about the process at the other end of a socket.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
@@ -53,6 +53,32 @@ pub fn groups_of_peer(socket: &impl AsFd) -> io::Result<Vec<u32>> {
     }
 }
 
+/// `SO_PEERPIDFD`, which the C library's headers do not have yet.
+const PEER_PIDFD: libc::c_int = 77;
+
+/// A descriptor of the process that connected. `None` before Linux 6.5.
+///
+/// # Errors
+/// It is no socket with a peer, or that process has been reaped.
+pub fn pidfd_of_peer(socket: &impl AsFd) -> io::Result<Option<OwnedFd>> {
+    let (mut found, descriptor) = (-1_i32, socket.as_fd().as_raw_fd());
+    let mut bytes = libc::socklen_t::try_from(size_of_val(&found)).unwrap_or(0);
+    #[expect(unsafe_code, reason = "no library that we use asks for `SO_PEERPIDFD`")]
+    // SAFETY: the kernel writes at most `bytes` bytes to `found`, which has as many; the descriptor that it makes is
+    // owned by nobody else.
+    let owned = unsafe {
+        let place = (&raw mut found).cast();
+        let (level, size) = (libc::SOL_SOCKET, &raw mut bytes);
+        let result = libc::getsockopt(descriptor, level, PEER_PIDFD, place, size);
+        (result == 0 && found >= 0).then(|| OwnedFd::from_raw_fd(found))
+    };
+    let error = io::Error::last_os_error();
+    match owned {
+        None if Errno::from_io_error(&error) != Some(Errno::NOPROTOOPT) => Err(error),
+        owned => Ok(owned),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
@@ -70,5 +96,6 @@ mod tests {
         assert_eq!(found, own);
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(groups_of_peer(&file).is_err());
+        assert!(pidfd_of_peer(&file).is_err());
     }
 }

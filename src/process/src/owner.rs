@@ -21,6 +21,25 @@ pub enum Origin {
         /// Whether it may ask the engine in this process for something.
         may_control: bool,
     },
-    /// It cannot be told: it has gone, or nobody knows any more which command has left it.
-    Unknown,
+    /// From a command of another engine's run.
+    OtherEngine,
+    /// It cannot be decided.
+    Unknown(Undecided),
+}
+
+/// Why the origin of a process cannot be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undecided {
+    /// The kernel names no process.
+    #[error("the kernel names no process behind the connection")]
+    NoProcess,
+    /// It connected and ended, so that its id may name another process by now.
+    #[error("the process that connected has ended")]
+    Ended,
+    /// This process of its ancestry, which may be itself, cannot be looked at.
+    #[error("`/proc` hides process {0}, from which the caller descends")]
+    Hidden(u32),
+    /// A command left it behind, and it is not known which.
+    #[error("a command that cannot be identified any more left the caller behind")]
+    Orphan,
 }

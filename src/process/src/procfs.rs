@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Most processes that one walk looks at; twice the highest number that kernels allow by default.
@@ -243,6 +243,22 @@ pub(super) fn environment_of(pid: u32, names: [&str; 2]) -> [Option<String>; 2] 
             String::from_utf8(value.to_vec()).ok()
         })
     })
+}
+
+/// Whether `pid` has `no_new_privs`, which it inherits and cannot clear. `None`: its status cannot be read.
+pub(super) fn no_new_privs_of(pid: u32) -> Option<bool> {
+    let status = String::from_utf8(read(&format!("/proc/{pid}/status"))?).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NoNewPrivs:"))?;
+    Some(line.trim() != "0")
+}
+
+/// The path of the control group (version 2) of `pid`, relative to the root of the hierarchy.
+pub(super) fn control_group_of(pid: u32) -> Option<PathBuf> {
+    let text = String::from_utf8(read(&format!("/proc/{pid}/cgroup"))?).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(PathBuf::from(path))
 }
 
 /// The soft limit of file locks of `pid`; see [`super::tag`]. `None`: unlimited or not readable.

@@ -260,20 +260,16 @@ pub(super) fn is_quiet() -> bool {
     live().is_empty() && procfs::no_orphans_but(|_| false)
 }
 
-/// From which command a child of ours stems: it is the first process of one, or was adopted.
-pub(super) fn origin_of_child(process: &Stat) -> Origin {
+/// The live command that `pid` is the first process of, or whose tag it carries.
+pub(super) fn origin_by_tag(pid: u32) -> Option<Origin> {
     let commands = live().clone();
-    let mark = tag::of(process.pid);
-    let is_its =
-        |live: &&Arc<Live>| live.pid() == Some(process.pid) || mark == Mark::Command(live.tag);
-    match commands.iter().find(is_its) {
-        Some(live) => Origin::Command {
-            owner: live.owner.clone(),
-            may_control: live.may_control,
-        },
-        None if is_foreign(mark, std::process::id()) => Origin::Elsewhere,
-        None => Origin::Unknown,
-    }
+    let mark = tag::of(pid);
+    let is_its = |live: &&Arc<Live>| live.pid() == Some(pid) || mark == Mark::Command(live.tag);
+    let live = commands.iter().find(is_its)?;
+    Some(Origin::Command {
+        owner: live.owner.clone(),
+        may_control: live.may_control,
+    })
 }
 
 /// Reaps adopted processes that are dead, so that a long command cannot fill the process table
@@ -491,7 +487,7 @@ fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
 
 /// Whether a process without a mark may stem from none of our commands: the first process of a container is given
 /// whatever others have started in it.
-fn is_foreign(mark: Mark, own_pid: u32) -> bool {
+pub(super) fn is_foreign(mark: Mark, own_pid: u32) -> bool {
     own_pid == 1 && mark == Mark::Absent && tag::own().is_some()
 }
 

@@ -9,14 +9,21 @@
 //! their pipes and their start time alone.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::procfs::lock_limit_of;
 
-/// The upper 16 bits of every tag, so that a limit that somebody set is not taken for one.
+/// The upper 16 bits of the tags of commands, so that a limit that somebody set is not taken for one.
 const SIGNATURE: u64 = 0x5743 << 48;
+
+/// The upper 16 bits of the tags of engines: a process that carries one is not a command of a run.
+const ENGINE_SIGNATURE: u64 = 0x5745 << 48;
+
+/// The limit that this process was started with.
+static INHERITED: OnceLock<Option<u64>> = OnceLock::new();
 
 /// The lower bits are random.
 const RANDOM_MASK: u64 = (1 << 48) - 1;
@@ -28,8 +35,12 @@ const TICK_NS: u64 = 10_000_000;
 /// A tag that nothing else carries, whatever other engines of this machine tag at this moment: one that was
 /// killed and starts again ends whatever carries the tags that it finds recorded.
 pub(super) fn next() -> u64 {
+    SIGNATURE | random()
+}
+
+fn random() -> u64 {
     // The keys of the hasher stem from the operating system's source of randomness.
-    SIGNATURE | (RandomState::new().hash_one(tick_now()) & RANDOM_MASK)
+    RandomState::new().hash_one(tick_now()) & RANDOM_MASK
 }
 
 /// The present clock tick, counted from boot, suspended time included, as start times of processes are.
@@ -52,13 +63,14 @@ pub(super) fn set(pid: u32, tag: u64) -> bool {
 
 /// Marks this process, and with it whatever is born before it is marked itself.
 pub(super) fn set_own() {
-    let maximum = getrlimit(Resource::Locks).maximum;
+    let limit = getrlimit(Resource::Locks);
+    let _ = INHERITED.set(limit.current);
     // Where it is refused, own() answers so, and everything is told apart without it.
     let _ = setrlimit(
         Resource::Locks,
         Rlimit {
-            current: Some(next()),
-            maximum,
+            current: Some(ENGINE_SIGNATURE | random()),
+            maximum: limit.maximum,
         },
     );
 }
@@ -90,8 +102,16 @@ pub(super) fn of(pid: u32) -> Mark {
     }
 }
 
+/// Returns true if `pid` carries the tag of a command, of this engine or another one.
+///
+/// False for the run that this engine was itself started by: there, engine and caller are parts of one command.
+pub(super) fn is_of_command(pid: u32) -> bool {
+    let tag = lock_limit_of(pid).filter(|value| value & !RANDOM_MASK == SIGNATURE);
+    tag.is_some() && tag != INHERITED.get().copied().flatten()
+}
+
 fn is_tag(value: u64) -> bool {
-    value & !RANDOM_MASK == SIGNATURE
+    [SIGNATURE, ENGINE_SIGNATURE].contains(&(value & !RANDOM_MASK))
 }
 
 #[cfg(test)]

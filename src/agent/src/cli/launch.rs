@@ -21,6 +21,8 @@ pub struct Launch<'a> {
     pub walled: bool,
     /// The only tools that it may use, as the skill lists them.
     pub allowed: Option<&'a [String]>,
+    /// Tools and commands that it may not use, as the skill lists them.
+    pub disallowed: &'a [String],
     /// Whether it has files to write, though it does not change the repository.
     pub writes: bool,
     /// Turns that are left.
@@ -59,9 +61,10 @@ impl Known {
     /// # Errors
     /// It cannot do what is asked: says so.
     pub fn launch(self, launch: &Launch<'_>) -> Result<Launched, String> {
-        if launch.allowed.is_some() && !self.restricts_tools() {
+        let restricted = launch.allowed.is_some() || !launch.disallowed.is_empty();
+        if restricted && !self.restricts_tools() {
             return Err(format!(
-                "`{}` cannot be held to `allowed-tools`; of these programs `claude` can",
+                "`{}` cannot be held to `allowed-tools` and `disallowed-tools`; of these programs `claude` can",
                 self.name()
             ));
         }
@@ -157,6 +160,11 @@ fn claude(launch: &Launch<'_>) -> Launched {
         .collect();
     launched.arguments(["--tools", &offered.join(",")]);
     launched.arguments(["--allowedTools", &allowed.join(",")]);
+    if !launch.disallowed.is_empty() {
+        let forbidden = launch.disallowed.iter();
+        let forbidden: Vec<String> = forbidden.map(|item| claude_name(item.trim())).collect();
+        launched.arguments(["--disallowedTools", &forbidden.join(",")]);
+    }
     launched.arguments(["--max-turns", &launch.turns.to_string()]);
     if let Some(money) = launch.money {
         let dollars = format!("{}.{:06}", money / 1_000_000, money % 1_000_000);

@@ -374,6 +374,7 @@ fn launch() -> Launch<'static> {
         mutating: true,
         walled: true,
         allowed: None,
+        disallowed: &[],
         writes: false,
         turns: 7,
         money: Some(1_500_000),
@@ -404,8 +405,10 @@ fn a_list_of_tools_is_enforced_or_refused() {
         "Bash(git log:*)".to_owned(),
         "mcp__a__b".to_owned(),
     ];
+    let forbidden = ["write_file".to_owned(), "Bash(rm:*)".to_owned()];
     let asked = Launch {
         allowed: Some(&allowed),
+        disallowed: &forbidden,
         ..launch()
     };
     for program in Known::ALL {
@@ -415,6 +418,10 @@ fn a_list_of_tools_is_enforced_or_refused() {
     let argv = Known::Claude.launch(&asked).unwrap().argv.join(" ");
     assert!(
         argv.contains("--tools Read,Bash --allowedTools Read,Bash(git log:*),mcp__a__b "),
+        "{argv}"
+    );
+    assert!(
+        argv.contains("--disallowedTools Write,Bash(rm:*) "),
         "{argv}"
     );
     assert!(

@@ -51,7 +51,7 @@ struct AllowRule {
 }
 
 #[derive(Debug, Clone)]
-enum Grant {
+pub(super) enum Grant {
     /// Every call of a tool.
     Tool(BuiltIn),
     /// Commands that begin with the words, or consist of them.
@@ -65,7 +65,7 @@ enum Grant {
 }
 
 #[derive(Debug, Clone)]
-struct PathRule {
+pub(super) struct PathRule {
     matcher: GlobMatcher,
     /// Matches the directories whose whole content the rule covers.
     tree: Option<GlobMatcher>,
@@ -123,8 +123,25 @@ impl Allowed {
 }
 
 impl Grant {
+    /// Whether it is about this command.
+    pub(super) fn covers_command(&self, words: &[String]) -> bool {
+        match self {
+            Self::Command { words: begin, more } if *more => words.starts_with(begin),
+            Self::Command { words: all, .. } => words == *all,
+            _ => false,
+        }
+    }
+
+    /// Whether it is about this path, relative to the root.
+    pub(super) fn covers_path(&self, place: &Path) -> bool {
+        match self {
+            Self::Paths(tool, paths) => paths.covers(*tool, place),
+            _ => false,
+        }
+    }
+
     /// Whether it is about the tool with this name.
-    fn names(&self, name: &str) -> bool {
+    pub(super) fn names(&self, name: &str) -> bool {
         match self {
             Self::Tool(tool) | Self::Paths(tool, _) => tool.name() == name,
             Self::Command { .. } => BuiltIn::Bash.name() == name,
@@ -140,12 +157,7 @@ fn refused_command(rules: &[&AllowRule], command: &str) -> Option<String> {
         Ok(words) => words,
         Err(why) => return Some(format!("the command is not one simple command: {why}")),
     };
-    let allows = |rule: &&AllowRule| match &rule.grant {
-        Grant::Command { words: begin, more } if *more => words.starts_with(begin),
-        Grant::Command { words: all, .. } => words == *all,
-        _ => false,
-    };
-    let allowed = rules.iter().any(allows);
+    let allowed = rules.iter().any(|rule| rule.grant.covers_command(&words));
     (!allowed).then(|| "the command is not among those that are allowed".to_owned())
 }
 
@@ -154,11 +166,7 @@ fn refused_path(rules: &[&AllowRule], path: &str, root: &Path, cwd: &Path) -> Op
     let Some(place) = relative_to(root, cwd, path) else {
         return Some(format!("`{path}` is outside the working area"));
     };
-    let allows = |rule: &&AllowRule| match &rule.grant {
-        Grant::Paths(tool, paths) => paths.covers(*tool, &place),
-        _ => false,
-    };
-    let allowed = rules.iter().any(allows);
+    let allowed = rules.iter().any(|rule| rule.grant.covers_path(&place));
     (!allowed).then(|| {
         let place = place.display();
         format!("`{place}` is not among the paths that are allowed")
@@ -193,7 +201,7 @@ fn quoted(rules: &[&AllowRule]) -> String {
 }
 
 /// What an item allows; nothing if it names a tool that there is not here.
-fn grant(item: &str) -> Result<Option<Grant>, String> {
+pub(super) fn grant(item: &str) -> Result<Option<Grant>, String> {
     let (name, pattern) = match item.split_once('(') {
         None => (item, None),
         Some((name, rest)) => {

@@ -19,6 +19,7 @@ mod allowed;
 mod arguments;
 mod built_in;
 mod command;
+mod disallowed;
 mod edit;
 mod grep;
 mod listing;
@@ -43,6 +44,7 @@ use root::FileRoot;
 
 pub use allowed::{Allowed, NotUnderstood};
 pub use built_in::BuiltIn;
+pub use disallowed::Disallowed;
 pub use write::TEMPORARY_PREFIX;
 
 /// One call of a file tool.

@@ -16,6 +16,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "compatibility",
     "metadata",
     "allowed-tools",
+    "disallowed-tools",
     "version",
     "argument-hint",
     "model",

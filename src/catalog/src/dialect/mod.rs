@@ -48,6 +48,8 @@ pub struct Keys {
     pub required_tools: Vec<String>,
     /// The only tools that it may use; absent: any.
     pub allowed_tools: Option<Vec<String>>,
+    /// Tools that it may not use.
+    pub disallowed_tools: Vec<String>,
     /// Tool sets that it brings.
     pub toolsets: Vec<String>,
     /// Files that may be loaded, where it lists some.
@@ -107,6 +109,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         model: named.model.as_ref().map(|(alias, _)| alias.clone()),
         required_tools: tools.required,
         allowed_tools: tools.allowed,
+        disallowed_tools: tools.disallowed,
         toolsets: named
             .toolsets
             .iter()

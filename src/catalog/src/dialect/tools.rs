@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::model::tool_names::{ToolName, known_names, tool_of_item};
 use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
@@ -103,6 +104,49 @@ fn mapped(view: View<'_>) -> Option<Vec<String>> {
         !tool.ends_with("()") && split(tool).is_some_and(|all| all == [tool.as_str()])
     };
     tools.iter().all(whole).then_some(tools)
+}
+
+/// Rejects items that name no tool. What only other programs have is reported, because it allows nothing here.
+///
+/// With tool sets, a name that is not known may be one of theirs.
+pub(crate) fn check_items(
+    view: View<'_>,
+    key: &str,
+    (items, has_sets): (&[String], bool),
+    report: &mut Report,
+) {
+    let mut elsewhere = Vec::new();
+    for item in items {
+        let refused = match tool_of_item(item) {
+            Err(why) => why,
+            Ok(ToolName::Unknown) if !has_sets => "there is no tool of this name",
+            Ok(ToolName::Elsewhere) => {
+                elsewhere.push(format!("`{item}`"));
+                continue;
+            }
+            Ok(ToolName::BuiltIn(_) | ToolName::Server | ToolName::Unknown) => continue,
+        };
+        report.error(
+            "restriction-malformed",
+            view.place(),
+            format!("`{item}` in `{key}` is not understood: {refused}"),
+            &format!(
+                "write {}, `mcp__server__tool`, or their names in Claude Code, Codex, Gemini or opencode",
+                known_names()
+            ),
+        );
+    }
+    if key != "disallowed-tools" && !elsewhere.is_empty() {
+        report.note(
+            "tools-elsewhere",
+            view.place(),
+            format!(
+                "{} in `{key}` exist in other programs only: they allow nothing here",
+                elsewhere.join(", ")
+            ),
+            "the skill works here without them, or not at all",
+        );
+    }
 }
 
 /// Divides at commas and blanks that stand outside of brackets; `None` when brackets do not close.

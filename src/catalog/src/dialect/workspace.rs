@@ -47,6 +47,8 @@ pub(crate) struct Tools {
     pub(crate) required: Vec<String>,
     /// The only ones that it may use.
     pub(crate) allowed: Option<Vec<String>>,
+    /// Those that it may not use.
+    pub(crate) disallowed: Vec<String>,
 }
 
 /// Reads every key that restricts tools. Under its newer names, `allowed_tools` and `tools`, a workspace skill
@@ -58,6 +60,12 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
             .required
             .extend(tools::read(view, "required_tools", report).unwrap_or_default());
     }
+    let has_sets = !written.all("toolsets").is_empty();
+    for view in written.all("disallowed-tools") {
+        let list = tools::read(view, "disallowed-tools", report).unwrap_or_default();
+        tools::check_items(view, "disallowed-tools", (&list, has_sets), report);
+        found.disallowed.extend(list);
+    }
     let mut allowed = Vec::new();
     let newer: &[&str] = match dialect {
         Dialect::Workspace => &["allowed-tools", "allowed_tools", "tools"],
@@ -68,6 +76,7 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
             let Some(list) = tools::read_allowed(view, key, report) else {
                 continue;
             };
+            tools::check_items(view, key, (&list, has_sets), report);
             if *key != "allowed-tools" {
                 let new = list.iter().filter(|tool| !found.required.contains(tool));
                 let new: Vec<String> = new.cloned().collect();

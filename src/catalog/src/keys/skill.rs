@@ -70,6 +70,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     kept("license"),
     kept("compatibility"),
     key("allowed-tools", TEXTS, "the only tools that a model may call").see("tools", "agents.md#tools").default(Told("all that it is offered")).and_kept(),
+    key("disallowed-tools", TEXTS, "tools that a model may not call, whatever else allows them").see("tools", "agents.md#tools").and_kept(),
     key("required_tools", TEXTS, "tools without which it does not start").see("tools", "agents.md#tools").and_kept(),
     key("disable-model-invocation", Flag, "whether models may not start it").see("runs over MCP", "mcp.md#runs-over-mcp").default(Value("false")).and_kept(),
     key("user-invocable", Flag, "whether it is offered to people").see("runs over MCP", "mcp.md#runs-over-mcp").default(Value("true")).and_kept(),

@@ -105,6 +105,7 @@ fn kept(keys: Keys) -> Map<String, Value> {
             "allowed-tools",
             keys.allowed_tools.map(|tools| json!(tools)),
         ),
+        ("disallowed-tools", Some(json!(keys.disallowed_tools))),
         ("toolsets", Some(json!(keys.toolsets))),
         ("files", files),
         ("input_schema", keys.input_schema),

@@ -245,11 +245,6 @@ fn what_would_say_something_else_or_be_rejected_is_refused() {
     for (more, target, key) in [
         ("tools: {a: b}", Target::Workspace, "tools"),
         ("tools: [Read]", Target::WorkspacePage, "tools"),
-        (
-            "allowed-tools: ['Bash git']",
-            Target::Portable,
-            "allowed-tools",
-        ),
     ] {
         let refused = of_agent(more, target).unwrap_err();
         assert_eq!(refused, ConvertError::Clash(key.to_owned()), "{more}");

@@ -309,3 +309,58 @@ fn hooks_of_a_skill_that_is_not_mutating_are_told_to_be_without_effect() {
     let catalog = Workspace::of_worker(&skill(", mutating: true")).load();
     assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
 }
+
+#[test]
+fn lists_of_tools_that_are_not_understood_reject_the_skill() {
+    let row = |path: &str, list: &str| {
+        let keys = format!("name: a\ndescription: d\n{list}\n");
+        let text = if path.ends_with("worker.yaml") {
+            format!(
+                "worker: {{id: w, name: w, description: d}}\nskills:\n  - {{id: a, description: d, instructions: Do it., {list}}}\n"
+            )
+        } else {
+            format!("---\n{keys}---\n\nDo.\n")
+        };
+        let catalog = Workspace::new(&[(path, &text)]).load();
+        let codes: Vec<_> = catalog
+            .problems
+            .iter()
+            .map(|one| one.code.clone())
+            .filter(|code| code != "no-executor")
+            .collect();
+        let loaded = catalog.skill_count() + catalog.root_skills.skills.len();
+        (
+            loaded,
+            codes.contains(&"restriction-malformed".to_owned()),
+            codes,
+        )
+    };
+    for path in ["workers/w/worker.yaml", ".claude/skills/a/SKILL.md"] {
+        for key in ["allowed-tools", "disallowed-tools"] {
+            for item in ["Raed", "\"Bash(git\"", "\"Bash()\"", "\"*\"", "\"mcp__\""] {
+                let (loaded, rejected, codes) = row(path, &format!("{key}: [Read, {item}]"));
+                assert!(loaded == 0 && rejected, "{path} {key} {item}: {codes:?}");
+            }
+            for item in [
+                "read",
+                "apply_patch",
+                "run_shell_command",
+                "mcp__a__b",
+                "\"Bash(git:*)\"",
+            ] {
+                let (loaded, _, codes) = row(path, &format!("{key}: [Read, {item}]"));
+                assert_eq!(
+                    (loaded, codes.len()),
+                    (1, 0),
+                    "{path} {key} {item}: {codes:?}"
+                );
+            }
+        }
+        let (loaded, _, codes) = row(path, "allowed-tools: [Read, WebSearch]");
+        assert_eq!(
+            (loaded, codes),
+            (1, vec!["tools-elsewhere".to_owned()]),
+            "{path}"
+        );
+    }
+}

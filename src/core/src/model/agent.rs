@@ -233,6 +233,9 @@ pub struct AgentSpec {
     /// The only tools and commands that it may use, as the skill lists them; absent: any of those that there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
+    /// Tools and commands that it may not use, as the skill lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disallowed: Vec<String>,
     /// Further tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolsets: Vec<Toolset>,

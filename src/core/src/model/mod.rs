@@ -26,6 +26,7 @@ pub mod size;
 pub mod skill_roots;
 pub mod spec;
 pub mod time;
+pub mod tool_names;
 pub mod value;
 pub mod web;
 pub mod worker_paths;

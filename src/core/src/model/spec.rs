@@ -448,6 +448,9 @@ pub struct RunSpec {
     /// The user who asked; absent: nobody did, or a version before did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<u32>,
+    /// The run whose command asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitter_run: Option<RunId>,
     /// The conversation of a client that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,

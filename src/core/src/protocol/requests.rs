@@ -34,6 +34,9 @@ pub struct SubmitRequest {
     /// The user behind the connection, as the kernel knows them: nothing that a request can say.
     #[serde(skip)]
     pub user_id: Option<u32>,
+    /// The run whose command asks: nothing that a request can say.
+    #[serde(skip)]
+    pub caller_run: Option<RunId>,
     /// The conversation that asks: several requests of one client have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
@@ -125,6 +128,9 @@ pub struct CancelRequest {
     /// Who asks, for people.
     #[serde(default)]
     pub by: Option<String>,
+    /// The run whose command asks, which may end only what it submitted: nothing that a request can say.
+    #[serde(skip)]
+    pub caller_run: Option<RunId>,
 }
 
 /// Approves what a run waits with.
@@ -219,6 +225,9 @@ pub struct Status {
     /// How many of them are kept as they were before an error.
     #[serde(rename = "kept_schedule_count", default)]
     pub kept_schedules: u32,
+    /// Why the configuration is the former one, if the file is not accepted yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_config: Option<String>,
     /// Why none of them is fired; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_schedules: Option<String>,

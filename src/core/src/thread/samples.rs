@@ -98,6 +98,7 @@ pub(crate) fn spec() -> RunSpec {
         parent: None,
         submitted_by: "cli uid 1000".into(),
         user_id: None,
+        submitter_run: None,
         chat_id: None,
     }
 }

@@ -52,7 +52,7 @@ impl Performer {
             None => Ok(()),
             Some(PathChange { path, .. }) => {
                 let message = format!(
-                    "`{path}` says what is run, and a run in the sandbox does not change that unseen; `approval_required: true` has a person look first, `sandbox: off` lets it"
+                    "`{path}` defines what is run, and a run in the sandbox does not change that unseen; a person can make the change, or have such results wait for approval"
                 );
                 Err(Failure::new(Step::Record, "definitions_changed", message))
             }

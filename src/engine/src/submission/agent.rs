@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
+use super::super::tool_rules::tool_rules;
 use super::Submitting;
 use crate::catalog::Conditions;
 use crate::catalog::input_schema::InputSchema;
@@ -39,6 +40,14 @@ impl Submitting<'_> {
         let by_program = skill.agent.program.is_some();
         let files = self.listed_files();
         let toolsets = toolsets(&conditions.toolsets, config)?;
+        tool_rules(
+            conditions.allowed_tools.as_deref(),
+            &conditions.disallowed_tools,
+        )
+        .map_err(|why| {
+            let message = format!("`{}`: {why}", skill.address);
+            Diagnostic::new(Kind::Definition, "allowed_tools", message)
+        })?;
         // A program has tools of its own.
         let mut tools = if by_program {
             Vec::new()
@@ -71,6 +80,7 @@ impl Submitting<'_> {
             tools: tools.into_iter().map(str::to_owned).collect(),
             required: conditions.required_tools,
             allowed: conditions.allowed_tools,
+            disallowed: conditions.disallowed_tools,
             toolsets,
             files_directory: (!files.is_empty()).then(|| skill.directory.clone()),
             files,
@@ -109,10 +119,11 @@ fn check_program(
             "remove `toolsets`, or let a model execute it: `agent: {cli: none}`",
         );
     }
-    if conditions.allowed_tools.is_some() && !program.restricts_tools() {
+    let restricts = conditions.allowed_tools.is_some() || !conditions.disallowed_tools.is_empty();
+    if restricts && !program.restricts_tools() {
         return refused(
-            "`allowed-tools`",
-            "remove the list, or use `claude`, which can be held to it",
+            "`allowed-tools` or `disallowed-tools`",
+            "let a program execute it that can be held to them, such as `claude`",
         );
     }
     Ok(())

@@ -104,6 +104,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         parent: None,
         submitted_by: "cli uid 1000".to_owned(),
         user_id: None,
+        submitter_run: None,
         chat_id: None,
     }
 }

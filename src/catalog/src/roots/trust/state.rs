@@ -32,7 +32,7 @@ impl Trust {
     pub fn reason(self) -> Option<Cow<'static, str>> {
         match self {
             Trust::Root | Trust::Content => None,
-            Trust::Missing => Some("nobody has trusted it; `workerctl skill trust` does".into()),
+            Trust::Missing => Some("nobody has trusted it; a person can: `workerctl skill trust`".into()),
             Trust::Unknown { line } => {
                 let place = match line {
                     0 => "cannot be read".to_owned(),
@@ -44,7 +44,7 @@ impl Trust {
                 Some(why.into())
             }
             Trust::Changed => Some(
-                "it has changed since it was trusted; `workerctl skill trust` trusts it anew"
+                "it has changed since it was trusted; a person can trust it again: `workerctl skill trust`"
                     .into(),
             ),
         }

@@ -82,6 +82,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         parent: None,
         submitted_by: "test".into(),
         user_id: None,
+        submitter_run: None,
         chat_id: None,
     })
 }

@@ -78,6 +78,7 @@ impl Performer {
         let stop = Stop::new();
         let bare = AgentSpec {
             allowed: None,
+            disallowed: Vec::new(),
             ..agent.clone()
         };
         let tools = Tools::open(self, work, attempt, &bare, (log, &stop));
@@ -97,6 +98,7 @@ impl Performer {
             mutating: work.spec.may_change(),
             walled,
             allowed: agent.allowed.as_deref(),
+            disallowed: &agent.disallowed,
             writes: work.spec.outputs.iter().any(|output| output.path.is_some()),
             turns: turns_left(work, agent),
             money: money_left(work, agent),

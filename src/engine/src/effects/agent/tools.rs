@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workerctl_agent::mcp::ToolServer;
-use workerctl_agent::tools::{Allowed, Bounds, BuiltIn, FileCall, perform};
+use workerctl_agent::tools::{Allowed, Bounds, BuiltIn, Disallowed, FileCall, perform};
 use workerctl_agent::{Call, Halt, Stop, ToolResult, ToolSpec};
 
 use super::super::super::work::Work;
@@ -19,6 +19,7 @@ use super::level_of;
 use super::servers::Running;
 use crate::model::agent::{AgentSpec, Budget, CommandTool, Spent, built_in_tool};
 use crate::process::RaisedWall;
+use crate::tool_rules::tool_rules;
 
 /// Most bytes of a file of the skill.
 const SKILL_FILE_BYTES_MAX: usize = 256 * 1024;
@@ -40,6 +41,7 @@ pub(super) struct Tools<'a> {
     wall: Option<Arc<RaisedWall>>,
     /// What the skill restricts itself to; `None`: it does not.
     allowed: Option<Allowed>,
+    disallowed: Disallowed,
     root: PathBuf,
     cwd: PathBuf,
     notes: Vec<String>,
@@ -78,13 +80,8 @@ impl<'a> Tools<'a> {
             .map_err(|message| halt("scratch", message))?;
         let wall = performer.wall(work, &scratch, &place);
         let wall = wall.map_err(|message| halt("sandbox", message))?;
-        let mut notes = Vec::new();
-        let allowed = agent.allowed.as_ref().map(|items| {
-            Allowed::parse(items).unwrap_or_else(|error| {
-                notes.push(format!("no tool is allowed: `allowed-tools` has {error}"));
-                Allowed::default()
-            })
-        });
+        let rules = tool_rules(agent.allowed.as_deref(), &agent.disallowed);
+        let (allowed, disallowed) = rules.map_err(|message| halt("allowed_tools", message))?;
         let mutating = work.spec.may_change();
         let sets = agent.toolsets.iter();
         let commands = sets.flat_map(|set| {
@@ -99,14 +96,15 @@ impl<'a> Tools<'a> {
             agent,
             root: place.of(&work.spec.workspace),
             cwd: place.of(&work.spec.cwd),
-            notes,
+            notes: Vec::new(),
             built_in: agent
                 .tools
                 .iter()
                 .filter_map(|name| BuiltIn::parse(name))
                 .collect(),
             commands: commands.collect(),
-            allowed,
+            allowed: None,
+            disallowed: Disallowed::default(),
             wall,
             servers: Vec::new(),
             stop,
@@ -116,21 +114,21 @@ impl<'a> Tools<'a> {
         // A command of a model could change anything where the kernel keeps it from nothing.
         let without_walls = !mutating && tools.wall.is_none();
         let interface = [BuiltIn::LoadSkillFile, BuiltIn::SubmitOutput];
-        let allowed = tools.allowed.take();
         let allows = |name: &str| allowed.as_ref().is_none_or(|list| list.allows_tool(name));
         tools.built_in.retain(|tool| {
             let bare = *tool == BuiltIn::Bash && without_walls;
-            (interface.contains(tool) || allows(tool.name())) && !bare
+            let forbidden = disallowed.forbids_tool(tool.name());
+            (interface.contains(tool) || allows(tool.name()) && !forbidden) && !bare
         });
         // A list of other agents knows no commands of tool sets: they are named as they are.
-        let named = |name: &String| {
-            let items = agent.allowed.iter().flatten();
-            tools.notes.is_empty() && items.into_iter().any(|item| item.trim() == name)
-        };
-        tools
-            .commands
-            .retain(|tool| allows(&tool.name) || named(&tool.name));
-        tools.allowed = allowed;
+        let is_in = |items: &[String], name: &str| items.iter().any(|item| item.trim() == name);
+        let named = |name: &str| is_in(agent.allowed.as_deref().unwrap_or_default(), name);
+        tools.commands.retain(|tool| {
+            let forbidden = disallowed.forbids_tool(&tool.name);
+            let forbidden = forbidden || is_in(&agent.disallowed, &tool.name);
+            (allows(&tool.name) || named(&tool.name)) && !forbidden
+        });
+        (tools.allowed, tools.disallowed) = (allowed, disallowed);
         tools.start_servers(log)?;
         Ok(tools)
     }
@@ -188,6 +186,7 @@ impl<'a> Tools<'a> {
         each.filter(|(_, tool)| {
             let allowed = self.allowed.as_ref();
             allowed.is_none_or(|list| list.allows_tool(&tool.name))
+                && !self.disallowed.forbids_tool(&tool.name)
         })
     }
 
@@ -299,6 +298,8 @@ impl<'a> Tools<'a> {
     }
 
     fn refuse_disallowed(&self, name: &str, arguments: &serde_json::Value) -> Result<(), String> {
+        self.disallowed
+            .check_call(name, arguments, &self.root, &self.cwd)?;
         match &self.allowed {
             Some(allowed) => allowed.allows_call(name, arguments, &self.root, &self.cwd),
             None => Ok(()),
