@@ -8,6 +8,8 @@
 
 #[path = "walls/around.rs"]
 mod around;
+#[path = "walls/definitions.rs"]
+mod definitions;
 #[path = "walls/escapes.rs"]
 mod escapes;
 #[path = "walls/own.rs"]
