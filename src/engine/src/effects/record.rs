@@ -35,6 +35,7 @@ impl Performer {
     fn recorded(&self, work: &Work) -> Result<Recorded, Failure> {
         let mut warnings = Vec::new();
         let is_held = work.run.facts.held.is_some();
+        self.forget_script(work);
         let mut result = None;
         // Its tree is another one than that of its attempt.
         if is_held {
