@@ -52,6 +52,8 @@ mod protected_paths;
 mod pushes;
 #[path = "main_job/repository.rs"]
 mod repository;
+#[path = "main_job/scripts.rs"]
+mod scripts;
 #[path = "main_job/secret_sources.rs"]
 mod secret_sources;
 #[path = "main_job/secrets.rs"]

@@ -10,6 +10,8 @@
 mod around;
 #[path = "walls/cases.rs"]
 mod cases;
+#[path = "walls/definitions.rs"]
+mod definitions;
 #[path = "walls/escapes.rs"]
 mod escapes;
 #[path = "walls/levels.rs"]

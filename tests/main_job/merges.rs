@@ -158,16 +158,21 @@ fn a_script_that_the_branch_does_not_have_runs_from_a_copy_with_a_warning() {
 }
 
 #[test]
-fn a_script_beside_too_much_to_copy_is_refused_with_the_remedy() {
+fn a_script_next_to_large_files_runs_and_next_to_very_many_it_does_not() {
     let workspace = Workspace::with_skills(SCRIPT);
     workspace.git(&["branch", "bot"]);
     workspace.write("workers/w/bin/go.sh", "true\n");
     let large = std::fs::File::create(workspace.root.join("workers/w/bin/large")).unwrap();
-    large.set_len(65 << 20).unwrap();
+    large.set_len(1 << 40).unwrap();
+    workspace.run(&["run", "scripted"]).expect_code(0);
+    for nth in 0..20_000 {
+        let path = format!("workers/w/bin/{nth}");
+        std::fs::File::create(workspace.root.join(path)).unwrap();
+    }
     let refused = workspace.run(&["run", "scripted"]).expect_code(1);
     let said = refused.stdout + &refused.stderr;
     assert!(
-        said.contains("holds more than 64 MiB") && said.contains("commit the script"),
+        said.contains("more than 20000 files lie next to it"),
         "{said}"
     );
 }

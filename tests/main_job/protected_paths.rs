@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::workspace::Workspace;
 
 /// Ways in which a run brings a path of the engine into its commits; ignored paths are added by force.
-const WAYS: [(&str, &str); 9] = [
+const WAYS: [(&str, &str); 17] = [
     (
         "state",
         "mkdir -p state/landings; echo x > state/landings/0; git add -f state; git commit -q -m a",
@@ -42,33 +42,84 @@ const WAYS: [(&str, &str); 9] = [
         "a link above threads and metrics",
         "rm -rf workspace; ln -s /tmp workspace; git add -f workspace; git commit -q -m a",
     ),
+    (
+        "the same in another case",
+        "ln -s /tmp Workspace; git add -f Workspace; git commit -q -m a",
+    ),
+    (
+        "a file above threads and metrics",
+        "rm -rf workspace; echo x > workspace; git add -f workspace; git commit -q -m a",
+    ),
+    (
+        "a repository above threads and metrics",
+        "b=$(git rev-parse HEAD); rm -rf workspace; git update-index --add --cacheinfo 160000,$b,workspace; git commit -q -m a; mkdir -p workspace",
+    ),
+    (
+        "private directory, another case",
+        "mkdir -p .WorkerCtl; echo x > .WorkerCtl/x; git add -f .WorkerCtl; git commit -q -m a",
+    ),
+    (
+        "a link in the place of the private directory",
+        "ln -s /tmp .workerctl; git add -f .workerctl; git commit -q -m a",
+    ),
+    (
+        "a removed thread",
+        "git rm -q workspace/threads/kept.json; git commit -q -m a",
+    ),
+    (
+        "a renamed directory",
+        "mkdir a; echo x > a/x; git add -f a; git commit -q -m a; git mv a state; git commit -q -m b",
+    ),
+    (
+        "a name of `.git` with an invisible character",
+        "d=$(printf '.g\\342\\200\\214it'); mkdir \"$d\"; echo x > \"$d/config\"",
+    ),
 ];
+
+/// Names of the repository's own directory on other file systems, which git refuses.
+const NAMES_OF_GIT: [&str; 4] = [".git ", "git~1", "GIT~1", ".git::x"];
 
 #[test]
 fn no_result_changes_a_directory_of_the_engine() {
     let skill = |(nth, (_, run)): (usize, &(&str, &str))| {
-        format!("  - {{id: s{nth}, description: d, mutating: true, run: \"{run}\"}}\n")
+        let run = serde_json::to_string(run).unwrap();
+        format!("  - {{id: s{nth}, description: d, mutating: true, run: {run}}}\n")
     };
-    let skills: Vec<String> = WAYS.iter().enumerate().map(skill).collect();
-    let workspace = Workspace::with_skills(&skills.concat());
+    let mut skills: String = WAYS.iter().enumerate().map(skill).collect();
+    let named = |(nth, name): (usize, &&str)| {
+        let run = format!("mkdir '{name}'; echo x > '{name}/config'");
+        format!("  - {{id: n{nth}, description: d, mutating: true, run: \"{run}\"}}\n")
+    };
+    skills.extend(NAMES_OF_GIT.iter().enumerate().map(named));
+    let workspace = Workspace::with_skills(&skills);
     let definition = workspace.read("workers/w/worker.yaml").unwrap();
     let ungranted = definition.replacen("sandbox: {write: [~/]}\n", "", 1);
     assert_ne!(definition, ungranted);
     workspace.write("workers/w/worker.yaml", &ungranted);
+    workspace.write("workspace/threads/kept.json", "{}");
+    workspace.git(&["add", "-f", "workspace/threads/kept.json"]);
     workspace.commit_all("no grants");
     let before = workspace.git(&["rev-parse", "HEAD"]);
-    for (nth, (way, _)) in WAYS.iter().enumerate() {
-        // The state directory lies in the workspace, as by default.
+    // The state directory lies in the workspace, as by default.
+    let run = |skill: &str| {
         let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
         command.arg("-C").arg(&workspace.root);
-        command.args(["run", "--json", &format!("s{nth}")]);
-        let done = workspace.start(&mut command).end();
-        let shown = done.value();
+        command.args(["run", "--json", skill]);
+        workspace.start(&mut command).end().value()
+    };
+    for (nth, (way, _)) in WAYS.iter().enumerate() {
+        let shown = run(&format!("s{nth}"));
         let failure = &shown["summary"]["outcome"]["failure"];
         let code = failure["code"].as_str().unwrap_or_default();
         assert_eq!(code, "protected_path", "{way}: {shown:#}");
         assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before, "{way}");
     }
+    for (nth, name) in NAMES_OF_GIT.iter().enumerate() {
+        let shown = run(&format!("n{nth}"));
+        let code = &shown["summary"]["outcome"]["failure"]["code"];
+        assert_eq!(code, "path_name", "{name}: {shown:#}");
+    }
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
     assert!(!workspace.root.join("state/landings/0").exists());
     assert!(!Path::new(&workspace.root).join("state").is_symlink());
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");

@@ -83,7 +83,7 @@ const SKILLS: &str = r#"
   - {id: nested, description: d, mutating: true, run: "git init -q inner; echo x > inner/x"}
   - {id: in-submodule, description: d, mutating: true, run: "mkdir -p sub; echo run > sub/inner.txt"}
   - {id: moves-submodule, description: d, mutating: true, run: "git update-index --cacheinfo 160000,$(cat moved),sub"}
-  - {id: removes-submodule, description: d, mutating: true, run: "git rm -q sub"}
+  - {id: removes-submodule, description: d, mutating: true, sandbox: off, run: "git rm -q sub"}
   - {id: at-submodule, description: d, mutating: true, cwd: sub, run: "echo out > out.md"}
   - {id: in-inner, description: d, mutating: true, cwd: inner, run: "echo out > out.md"}
   - {id: switches, description: d, mutating: true, run: "git switch -q -c elsewhere; echo out > out.md"}

@@ -16,6 +16,7 @@ use super::keys::{
 use super::limits;
 use super::notify;
 use super::open::Root;
+use super::protected_files;
 use super::rate_limit::{self, OnRateLimit};
 use super::report::Report;
 use super::roots::settings as roots;
@@ -87,6 +88,8 @@ fn read_source(source: Source, config: &mut Config, report: &mut Report) -> Opti
     reader.retention(report);
     reader.workers(report);
     reader.skills(report);
+    let protected = reader.value("protected_files", report, protected_files::read);
+    reader.config.protected_files = protected.unwrap_or_default();
     reader.mcp(report);
     reader.mcp_over_http(report);
     reader.web(report);

@@ -14,10 +14,12 @@ mod approval;
 mod bounds;
 mod budgets;
 mod checks;
+mod commands;
 mod conditions;
 mod config_acceptance;
 mod config_file;
 mod context;
+pub mod definition_paths;
 pub mod dialect;
 mod document;
 mod entries;
@@ -42,6 +44,7 @@ mod lookup;
 mod models;
 mod notify;
 mod open;
+mod protected_files;
 mod rate_limit;
 mod registry;
 mod repair;
@@ -83,7 +86,6 @@ pub use report::Rejected;
 pub use roots::{RootSkill, RootSkills};
 pub use texts::{TextChecker, TextFinding, TextKind};
 pub use walk::DEPTH_MAX;
-pub use worker_paths::worker_directories;
 
 use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule, zone};
 
@@ -146,6 +148,8 @@ pub struct Catalog {
     units: Vec<Arc<unit::Unit>>,
     /// What the schedules were made from, for workers and skills that keep their last good definition.
     drafts: Vec<Arc<schedule::Draft>>,
+    /// Links in directories of workers and of their skills; `true`: everything in what one leads to belongs to a skill.
+    links: Vec<(String, bool)>,
     /// Skills of workers by id and by address: the place of the worker, and that of the skill.
     names: folded::Folded<(usize, usize)>,
 }

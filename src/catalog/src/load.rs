@@ -43,6 +43,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     let is_like = |previous: &&Catalog| previous.root == opened.path() && previous.zones == zones;
     let reusable = previous.filter(|previous| is_like(previous) && previous.config == config);
     let units = read_units(&found.units, &opened, options, &config, reusable);
+    let links = found.links;
     let mut assembly = Assembly {
         problems: [config_problems, found.problems, registry_problems].concat(),
         rejected: Vec::new(),
@@ -89,14 +90,21 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         fingerprint,
         units,
         drafts: assembly.drafts,
+        links,
         names: Folded::default(),
     };
-    let checker = options.text_checker.into_iter();
-    let found = checker.flat_map(|checker| checker.check_all(&catalog.workers));
-    catalog.problems.extend(found);
+    add_problems_of_all(&mut catalog, options);
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
     catalog
+}
+
+/// Adds problems that take all workers, or the configuration, to be found.
+fn add_problems_of_all(catalog: &mut Catalog, options: Options<'_>) {
+    let checker = options.text_checker.into_iter();
+    let found = checker.flat_map(|checker| checker.check_all(&catalog.workers));
+    let unwritable = super::protected_files::unwritable(&catalog.config, &catalog.workers);
+    catalog.problems.extend(found.chain(unwritable));
 }
 
 /// A workspace that cannot be opened keeps what was known of it.
@@ -137,6 +145,9 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         units: Vec::new(),
         drafts: previous
             .map(|known| known.drafts.clone())
+            .unwrap_or_default(),
+        links: previous
+            .map(|known| known.links.clone())
             .unwrap_or_default(),
         names: Folded::default(),
     }

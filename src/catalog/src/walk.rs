@@ -39,6 +39,8 @@ pub(crate) struct Found {
     pub(crate) config: Option<DefinitionStamp>,
     /// Stamps of the files that may be the registry.
     pub(crate) registries: Vec<Option<DefinitionStamp>>,
+    /// Links in directories of workers and of their skills; `true`: everything in what one leads to belongs to a skill.
+    pub(crate) links: Vec<(String, bool)>,
     /// What stood in the way.
     pub(crate) problems: Vec<crate::model::Problem>,
 }
@@ -56,6 +58,7 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
         ),
         visited: HashSet::new(),
         links: Vec::new(),
+        met: Vec::new(),
         units: Vec::new(),
         report,
     };
@@ -78,6 +81,7 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
         units: search.units,
         config: root.stamp(CONFIG_FILE),
         registries,
+        links: search.met,
         problems: search.report.finish(whole_file(CONFIG_FILE)),
     }
 }
@@ -87,6 +91,7 @@ struct Search<'r> {
     entries: Bound,
     visited: HashSet<(u64, u64)>,
     links: Vec<(String, usize)>,
+    met: Vec<(String, bool)>,
     units: Vec<UnitFiles>,
     report: Report,
 }
@@ -116,12 +121,17 @@ impl Search<'_> {
             self.unit(path, &name, &listed);
         }
         for entry in listed {
-            let skipped = matches!(entry.name.as_str(), ".git" | "node_modules")
-                || (is_worker && entry.name == "skills");
-            if skipped {
+            if matches!(entry.name.as_str(), ".git" | "node_modules") {
                 continue;
             }
             let below = format!("{path}/{}", entry.name);
+            let is_of_skills = entry.name == "skills";
+            if entry.link {
+                self.met.push((below.clone(), is_of_skills));
+            }
+            if is_worker && is_of_skills {
+                continue;
+            }
             if entry.link {
                 self.link(below, &entry.name, depth);
             } else if entry.directory && self.visit(&below) {
@@ -231,6 +241,9 @@ impl Search<'_> {
         let mut files = Vec::new();
         for entry in self.list(path) {
             let below = format!("{path}/{}", entry.name);
+            if entry.link {
+                self.met.push((below.clone(), true));
+            }
             let markdown = Path::new(&entry.name)
                 .extension()
                 .is_some_and(|extension| extension.eq_ignore_ascii_case("md"));

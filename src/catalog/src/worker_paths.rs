@@ -101,19 +101,6 @@ pub(crate) fn directories(root: &Root, config: &Config, report: &mut Report) -> 
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The directories of workers that are there, relative to the workspace and without links.
-pub fn worker_directories(workspace: &Path, config: &Config) -> Vec<PathBuf> {
-    let Ok(root) = Root::open(workspace) else {
-        return Vec::new();
-    };
-    let listed = directories(&root, config, &mut Report::default());
-    let resolved = listed.iter().filter_map(|path| root.resolve(path).ok());
-    let mut found: Vec<PathBuf> = resolved.collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
 /// Where the configuration names the paths.
 fn place(config: &Config) -> Place {
     let origin = config.origins.get("workers.paths");

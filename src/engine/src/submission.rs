@@ -18,7 +18,7 @@ use super::names::{self, Builtins};
 use super::secrets;
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
-use crate::catalog::NO_EXECUTOR;
+use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::inputs::{self, Bound, RawInputs};
 use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
@@ -70,7 +70,9 @@ pub(super) struct Ready {
 
 /// What a submission needs to know of the engine.
 pub(super) struct SubmissionContext<'a> {
-    /// The configuration.
+    /// The definitions.
+    pub catalog: &'a Catalog,
+    /// Their configuration.
     pub config: &'a Config,
     /// Absolute path of the workspace.
     pub workspace: &'a Path,
@@ -378,7 +380,7 @@ impl Submitting<'_> {
             repository: &[],
             keys: &keys,
             environment: self.around.environment,
-            config: self.around.config,
+            catalog: self.around.catalog,
         };
         let abi = process::landlock_abi();
         if let Some(lacking) = grounds.lacking(sandbox, abi) {

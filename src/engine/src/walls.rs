@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::hidden::{self, Mounts};
-use crate::catalog::worker_directories;
+use crate::catalog::Catalog;
 use crate::git;
-use crate::model::Config;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::process::{Container, Link, Network, Wall};
 
@@ -61,8 +60,8 @@ pub(super) struct Grounds<'a> {
     pub keys: &'a [PathBuf],
     /// The engine's environment.
     pub environment: &'a BTreeMap<String, String>,
-    /// The configuration, which says where workers are.
-    pub config: &'a Config,
+    /// The definitions, of which no file is granted.
+    pub catalog: &'a Catalog,
 }
 
 impl Grounds<'_> {
@@ -223,13 +222,11 @@ impl Grounds<'_> {
             return refused("lies in a repository's own files");
         }
         let workspace = real(self.workspace);
-        let holds_workers = path
-            .strip_prefix(&workspace)
-            .is_ok_and(|within| self.config.workers.meet(within))
-            || worker_directories(&workspace, self.config)
-                .iter()
-                .any(|directory| meets(path, &workspace.join(directory)));
-        if holds_workers
+        let holds_definitions = path.strip_prefix(&workspace).is_ok_and(|within| {
+            let definitions = self.catalog.definition_paths(&workspace);
+            definitions.meet(within)
+        });
+        if holds_definitions
             || NEVER_WRITTEN
                 .iter()
                 .any(|name| meets(path, &workspace.join(name)))

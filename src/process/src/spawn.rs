@@ -22,6 +22,10 @@ use super::{signal, tag};
 /// Where programs are looked for when the command's environment has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// How often a program is tried that is open for writing, and how long it is waited for each time.
+const BUSY_TRIES_MAX: u32 = 200;
+const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// The first process of a command.
 pub(super) struct Child {
     pub(super) handle: duct::Handle,
@@ -147,9 +151,8 @@ fn start_image(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), Sp
     // Before the start: a child of ours that another thread finds meanwhile may be this one, and must not be taken
     // for something that another command has left behind.
     let registration = Registration::announce(tag, command, pipes);
-    let handle = expression
-        .start()
-        .map_err(|source| image.refused(&command.cwd, source))?;
+    let handle =
+        start_when_closed(&expression).map_err(|source| image.refused(&command.cwd, source))?;
     // The expression holds the child's ends of the pipes; while we keep them there is no end of
     // output.
     drop(expression);
@@ -173,6 +176,23 @@ fn start_image(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), Sp
             stdout_file: None,
         },
     ))
+}
+
+/// Starts a command. A program that was written a moment ago may still be open for writing in a child that another thread
+/// has forked meanwhile, until that child executes something.
+fn start_when_closed(expression: &duct::Expression) -> io::Result<duct::Handle> {
+    let mut tries = 0;
+    loop {
+        match expression.start() {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES_MAX =>
+            {
+                tries += 1;
+                std::thread::sleep(BUSY_WAIT);
+            }
+            started => return started,
+        }
+    }
 }
 
 /// The number by which `/proc` names a pipe; 0, which none has, if it cannot be asked for.

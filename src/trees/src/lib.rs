@@ -53,4 +53,5 @@ pub use model::{
 };
 pub use overlay::measure;
 pub use pool::Trees;
+pub use small::SCRIPT_COPY;
 pub use tree::Tree;

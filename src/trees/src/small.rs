@@ -19,6 +19,9 @@ use crate::model::Base;
 use crate::place::{Names, kind_of, open_child, open_root};
 use crate::real::{Real, read_optional};
 
+/// Begins the names of copies of scripts that the engine lays into a tree while they run; git ignores them there.
+pub const SCRIPT_COPY: &str = ".workerctl-script-";
+
 /// The files of ours that decide how git sees a tree.
 pub(crate) struct Settings {
     /// Of the small repository.
@@ -58,7 +61,7 @@ impl Settings {
             Some(&workdir.to_string_lossy()),
         );
         let mut exclude = read_optional(&real.common.join("info/exclude"))?;
-        exclude.push(b'\n');
+        exclude.extend_from_slice(format!("\n{SCRIPT_COPY}*\n").as_bytes());
         keep.paths()
             .for_each(|path| exclude_line(path, &mut exclude));
         let mut alternates = Vec::new();

@@ -39,6 +39,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("blocked_hours", HOURS, "hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `\"22-5\"`").default(Value("[]")),
     key("workers", Map(&CONFIG_WORKERS), "where workers are").see("workers", "configuration.md#workers"),
     key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills"),
+    key("protected_files", List(&String), "patterns of further files that a run changes only with `approval_required`, and exceptions (`!CLAUDE.md`)").see("protected files", "configuration.md#protected-files").never_null().default(Value("[]")),
     key("mcp", Map(&CONFIG_MCP), "what clients of the Model Context Protocol may do").see("settings", "mcp.md#settings"),
     key("web", Map(&CONFIG_WEB), "where the web page is served").see("the web page", "web.md"),
     key("access", Map(&CONFIG_ACCESS), "who may ask the engine for what over its socket, beside its own user and root").see("access", "configuration.md#access"),

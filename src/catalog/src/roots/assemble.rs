@@ -51,6 +51,7 @@ pub(crate) fn load(workspace: &Root, known: &RootsContext<'_>) -> Outcome {
         candidates,
         problems,
         present,
+        links,
     } = scan;
     let units = read_all(&candidates, known);
     let mut assembly = Assembly {
@@ -77,6 +78,7 @@ pub(crate) fn load(workspace: &Root, known: &RootsContext<'_>) -> Outcome {
             skills: assembly.skills,
             refused: assembly.refused,
             problems_outside: plain(outside),
+            links,
             units,
             ..assembly.known
         },

@@ -137,6 +137,8 @@ pub struct RootSkills {
     pub refused: Vec<Refused>,
     /// Everything that was found outside of the workspace; the rest is among the catalog's.
     pub problems_outside: Vec<Problem>,
+    /// Every link in the roots, absolute.
+    pub(crate) links: Vec<PathBuf>,
     units: Vec<Arc<Unit>>,
     /// What may stand before the colon of a qualified name, folded: labels of roots, and ids of workers.
     sources: HashSet<String>,

@@ -61,6 +61,8 @@ pub(crate) struct Scan {
     pub(crate) problems: Vec<(Arc<SkillRoot>, Problem)>,
     /// Roots that are there, those that cannot be read included.
     pub(crate) present: Vec<Arc<SkillRoot>>,
+    /// Every link in the roots, absolute.
+    pub(crate) links: Vec<PathBuf>,
 }
 
 /// Searches all roots.
@@ -232,6 +234,7 @@ impl Search {
             let inner = below(at.inner, &entry.name);
             if entry.link {
                 let path = at.base.path().join(&inner);
+                self.scan.links.push(path.clone());
                 // What has the name of a skill's file is told when that is read.
                 let is_file = at.depth == 0 && at.root.dialect == Dialect::Workspace;
                 if let Err(error) = path.metadata()

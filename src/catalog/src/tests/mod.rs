@@ -20,6 +20,7 @@ mod models;
 mod notify;
 pub(crate) mod pages;
 mod places;
+mod protected_files;
 pub(crate) mod read_keys;
 mod reloading;
 mod roots;

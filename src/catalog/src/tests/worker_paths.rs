@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::super::{Options, reload, worker_directories};
+use super::super::{Options, reload};
 use super::{Catalog, ERROR, NOTE, WARNING, Workspace, codes, expect, show};
 
 const CONFIG: &str = "workerctl.yaml";
@@ -90,9 +90,6 @@ fn a_directory_that_several_paths_lead_to_is_read_once() {
         ("x", "packages/a/workers/x/worker.yaml"),
     ];
     assert_eq!(places(&catalog), found, "{}", show(&catalog.problems));
-    let directories = worker_directories(workspace.path(), &catalog.config);
-    let expected = ["packages", "packages/a/workers"];
-    assert_eq!(directories, expected.map(std::path::PathBuf::from));
 }
 
 #[test]

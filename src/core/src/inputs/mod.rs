@@ -28,6 +28,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 pub use given::RawInputs;
+pub use path::is_git_directory;
 pub use problem::{Code, InputProblem, refusal};
 
 use crate::model::Value;

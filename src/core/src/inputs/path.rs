@@ -85,11 +85,11 @@ const fn breaks_a_line_or_terminal(ch: char) -> bool {
     ch.is_ascii_control() || matches!(ch, '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a file system could take the name for `.git`.
+/// Returns true if a file system could take the name for `.git`.
 ///
 /// Some ignore case, some drop invisible characters (HFS+), some drop final dots and blanks, cut at
 /// a colon, or know the short name `git~1` (NTFS). Git refuses the same names in its own trees.
-fn is_git_directory(name: &str) -> bool {
+pub fn is_git_directory(name: &str) -> bool {
     let visible: String = name
         .chars()
         .filter(|ch| {

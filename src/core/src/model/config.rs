@@ -12,6 +12,7 @@ use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
 use super::problem::Place;
+use super::protected_files::ProtectedFiles;
 use super::retention::Retention;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
@@ -121,6 +122,9 @@ pub struct Config {
     /// Where skills are that belong to no worker.
     #[serde(default)]
     pub skills: SkillRoots,
+    /// Which files a result changes only with a person's approval, besides definitions.
+    #[serde(default)]
+    pub protected_files: ProtectedFiles,
     /// Clients of the Model Context Protocol.
     #[serde(default)]
     pub mcp: McpSettings,
@@ -199,6 +203,7 @@ impl Default for Config {
             blocked_hours: Vec::new(),
             workers: WorkerPaths::default(),
             skills: SkillRoots::default(),
+            protected_files: ProtectedFiles::default(),
             mcp: McpSettings::default(),
             web: WebSettings::default(),
             access: Access::default(),

@@ -18,6 +18,7 @@ pub mod mcp_settings;
 pub mod notice;
 pub mod outcome;
 pub mod problem;
+pub mod protected_files;
 pub mod retention;
 pub mod sandbox;
 pub mod schedule;

@@ -1,108 +1,185 @@
-//! Paths that a result must not change: the engine's own, and, for a sandboxed run, definitions.
+//! Paths that a result must not change: the engine's own, and, for a sandboxed run, definitions and protected files.
+//!
+//! A result is compared with the definitions that are in force when it is recorded, and again with those that are in
+//! force before it lands. Nothing is frozen at submission: what names a definition is one itself, so that the set changes
+//! by a person's hand only, and a path that became part of it meanwhile is found before the landing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use workerctl_trees::{PathChange, RunResult};
 
 use super::super::work::Work;
 use super::Performer;
 use super::place::tree_spec;
-use crate::catalog::worker_directories;
-use crate::git;
-use crate::model::config::CONFIG_FILE;
+use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::git::{self, RepoPath};
+use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
+use crate::model::protected_files::ProtectedMatcher;
 use crate::model::spec::Gate;
 
-/// Definitions of a workspace beside its workers.
-const DEFINITIONS: [&str; 2] = ["workspace/skills", CONFIG_FILE];
+/// Git's modes of what brings more than its own name: a symbolic link and a submodule.
+const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
 
-/// Git's mode of a symbolic link.
-const MODE_LINK: u32 = 0o120_000;
+/// What a sandboxed run changes only with a person's approval.
+struct Restricted {
+    definitions: DefinitionPaths,
+    protected: ProtectedMatcher,
+}
+
+impl Restricted {
+    /// Why a change at a path, relative to the repository, is refused.
+    fn refuse(&self, path: &Path, is_way: bool, step: Step) -> Result<(), Failure> {
+        let shown = path.display();
+        if self.definitions.include(path, is_way) {
+            let message = format!(
+                "`{shown}` defines what is run, and a run in the sandbox does not change that unseen; a person can make the change, or have such results wait for approval"
+            );
+            return Err(Failure::new(step, "definitions_changed", message));
+        }
+        let text = path.to_string_lossy();
+        if self.protected.protect(&text) || is_way && self.protected.lead_through(&text) {
+            let message = format!(
+                "`{shown}` decides what agents and later runs may do, and a run in the sandbox does not change that unseen; a person can make the change, have such results wait for approval, or take the file out of `protected_files`"
+            );
+            return Err(Failure::new(step, "protected_files", message));
+        }
+        Ok(())
+    }
+}
 
 impl Performer {
-    /// Refuses a result of a sandboxed run that changes a definition, unless a person approves the result: a definition
-    /// that says `sandbox: off` would let the next run out of the sandbox.
-    pub(super) fn refuse_definitions(
-        &self,
-        work: &Work,
-        change: &RunResult,
-    ) -> Result<(), Failure> {
-        if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
-            return Ok(());
-        }
-        let spec = tree_spec(work)?;
-        let root = Path::new(&work.spec.workspace).strip_prefix(&spec.workdir);
-        let root = root.unwrap_or(Path::new(""));
-        let config = &self.parts.definitions.current().config;
-        let linked = worker_directories(&self.parts.workspace, config);
-        let is_definition = |change: &&PathChange| {
-            let path = change.path.to_string();
-            let Ok(path) = Path::new(&path).strip_prefix(root) else {
-                return false;
-            };
-            // A new link on the way to workers makes definitions of what it leads to.
-            let is_link = change.new.as_ref().is_some_and(|new| new.mode == MODE_LINK);
-            DEFINITIONS.iter().any(|name| path.starts_with(name))
-                || config.workers.define(path)
-                || linked.iter().any(|directory| path.starts_with(directory))
-                || is_link && config.workers.meet(path)
-        };
-        let mut definitions = change.changes.iter().filter(is_definition);
-        match definitions.find(|change| !is_checked_out(&spec.workdir, change)) {
-            None => Ok(()),
-            Some(PathChange { path, .. }) => {
-                let message = format!(
-                    "`{path}` defines what is run, and a run in the sandbox does not change that unseen; a person can make the change, or have such results wait for approval"
-                );
-                Err(Failure::new(Step::Record, "definitions_changed", message))
-            }
-        }
-    }
-
-    /// Refuses a result with a path of the engine itself, such as a journal of a landing: landed in the checkout, it
-    /// would be taken for the engine's own and make it act outside the sandbox. Names that differ in case only are
-    /// refused too, because they are one file where the file system ignores case.
-    pub(super) fn refuse_protected(
+    /// Refuses a result that changes a path of the engine; and one of a sandboxed run that changes a definition or a
+    /// protected file, unless a person approves the result. A definition that says `sandbox: off` would let the next run
+    /// out of the sandbox, and instructions of an agent would act with the rights of the user who starts it.
+    pub(super) fn refuse_changes(
         &self,
         work: &Work,
         change: &RunResult,
         step: Step,
     ) -> Result<(), Failure> {
         let workdir = &tree_spec(work)?.workdir;
-        let mut own = self.own_places(work);
-        own.extend(self.parts.trees.as_ref().ok().cloned());
-        let own = own.iter().filter_map(|path| {
-            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-            let inside = path.strip_prefix(workdir).ok()?;
-            Some(inside.to_string_lossy().to_lowercase())
-        });
-        let own: Vec<String> = own.collect();
-        let is_own = |change: &&PathChange| {
-            let path = change.path.to_string().to_lowercase();
-            // A file or link in the place of a directory on the way leads the engine elsewhere.
-            let meets = |own: &String| is_within(&path, own) || is_within(own, &path);
-            own.iter().any(meets)
-        };
-        let mut changes = change.changes.iter().filter(is_own);
-        match changes.find(|change| !is_checked_out(workdir, change)) {
-            None => Ok(()),
-            Some(PathChange { path, .. }) => {
-                let message = format!(
-                    "`{path}` lies in a directory of the engine (state, threads, metrics or worktrees), which no run changes; \
-                     let the run leave it out of its commits"
-                );
-                Err(Failure::new(step, "protected_path", message))
+        let own = self.own_names(work, &real(workdir));
+        let restricted = self.restricted(work, &real(workdir));
+        for change in &change.changes {
+            let path = change.path.as_path();
+            let is_way = change
+                .new
+                .as_ref()
+                .is_some_and(|new| MODES_OF_WAYS.contains(&new.mode));
+            let found = refuse_own(&own, path, change.new.is_some(), step);
+            let found = found.and_then(|()| match &restricted {
+                Some(restricted) => restricted.refuse(path, is_way, step),
+                None => Ok(()),
+            });
+            if found.is_err() && !is_checked_out(workdir, change) {
+                return found;
             }
+        }
+        Ok(())
+    }
+
+    /// The same for outputs that reach the checkout without a commit: those of a run that is not mutating, and those
+    /// that git ignores. What git tracks is part of the result.
+    pub(super) fn refuse_outputs(
+        &self,
+        work: &Work,
+        outputs: &[&String],
+        step: Step,
+    ) -> Result<(), Failure> {
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        let workspace = real(&work.spec.workspace);
+        let repository = match &work.spec.tree {
+            Some(tree) => real(&tree.workdir),
+            None => git::locate(&workspace)
+                .map_or_else(|_| workspace.clone(), |found| real(&found.workdir)),
+        };
+        let own = self.own_names(work, &repository);
+        let restricted = self.restricted(work, &repository);
+        let is_tracked = |name: &Path| {
+            let path = RepoPath::from_bytes(name.as_os_str().as_encoded_bytes());
+            path.is_ok_and(|path| matches!(git::head_entry(&repository, &path), Ok(Some(_))))
+        };
+        for output in outputs {
+            for name in names_within(&repository, &workspace.join(output)) {
+                if work.spec.tree.is_some() && is_tracked(&name) {
+                    continue;
+                }
+                refuse_own(&own, &name, true, step)?;
+                if let Some(restricted) = &restricted {
+                    restricted.refuse(&name, false, step)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to land a result that was recorded without these checks, or that changes what has become a definition.
+    pub(super) fn refuse_recorded(&self, work: &Work) -> Result<(), Failure> {
+        match work.kept_result() {
+            Some(kept) => self.refuse_changes(work, &kept.change, Step::Land),
+            None => Ok(()),
         }
     }
 
-    /// Refuses to land such a result that an earlier version recorded without this check.
-    pub(super) fn refuse_recorded(&self, work: &Work) -> Result<(), Failure> {
-        match work.kept_result() {
-            Some(kept) => self.refuse_protected(work, &kept.change, Step::Land),
-            None => Ok(()),
+    fn restricted(&self, work: &Work, repository: &Path) -> Option<Restricted> {
+        if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
+            return None;
         }
+        let catalog = self.parts.definitions.current();
+        Some(Restricted {
+            definitions: catalog.definition_paths(repository),
+            protected: catalog.config.protected_files.matcher(),
+        })
     }
+
+    /// Where the engine itself writes in the checkout.
+    pub(super) fn own_places(&self, work: &Work) -> Vec<PathBuf> {
+        let workspace = Path::new(&work.spec.workspace);
+        vec![
+            self.parts.state_dir.clone(),
+            workspace.join(".workerctl"),
+            workspace.join(&work.spec.threads_dir),
+            workspace.join(&self.parts.metrics_dir),
+        ]
+    }
+
+    /// The same in a repository, under every name that leads to them.
+    fn own_names(&self, work: &Work, repository: &Path) -> Vec<PathBuf> {
+        let mut own = self.own_places(work);
+        own.extend(self.parts.trees.as_ref().ok().cloned());
+        let names = own.iter().flat_map(|path| names_within(repository, path));
+        names.collect()
+    }
+}
+
+/// Refuses a path of the engine itself, such as a journal of a landing: landed in the checkout, it would be taken for the
+/// engine's own and make it act outside the sandbox. So would one that a file system takes for `.git`.
+fn refuse_own(own: &[PathBuf], path: &Path, is_there: bool, step: Step) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let refused = |why: &str| {
+        let message = format!("`{}` {why}", path.display());
+        Err(Failure::new(step, "protected_path", message))
+    };
+    if is_there && text.split('/').any(is_git_directory) {
+        return refused(
+            "has a name that some file systems take for `.git`; let the run use another name",
+        );
+    }
+    let folded = PathBuf::from(text.to_lowercase());
+    // A file or link in the place of a directory on the way leads the engine elsewhere.
+    if own
+        .iter()
+        .any(|own| folded.starts_with(own) || own.starts_with(&folded))
+    {
+        return refused(
+            "lies in a directory of the engine (state, threads, metrics or worktrees), which no run changes; \
+             let the run leave it out of its commits",
+        );
+    }
+    Ok(())
 }
 
 /// Returns true if the commit that is checked out has the same at a path: a merge may bring it, and it changes nothing.
@@ -112,7 +189,7 @@ fn is_checked_out(workdir: &str, change: &PathChange) -> bool {
     entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
 }
 
-fn is_within(path: &str, directory: &str) -> bool {
-    let rest = path.strip_prefix(directory);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Without links; as it is where nothing is there.
+fn real(path: impl AsRef<Path>) -> PathBuf {
+    std::fs::canonicalize(&path).unwrap_or_else(|_| path.as_ref().to_owned())
 }

@@ -1,6 +1,6 @@
 //! Recording: what an attempt left, once its last process is dead.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use workerctl_landing::{Import, LandError, Unobserved, import};
 use workerctl_trees::{HeadState, RunResult, TreeError};
@@ -30,6 +30,7 @@ impl Performer {
     fn recorded(&self, work: &Work) -> Result<Recorded, Failure> {
         let mut warnings = Vec::new();
         let is_held = work.run.facts.held.is_some();
+        self.forget_script(work);
         let mut result = None;
         // Its tree is another one than that of its attempt.
         if is_held {
@@ -40,6 +41,13 @@ impl Performer {
         if work.spec.plan.mutating && !is_held {
             result = Some(self.change(work)?);
         }
+        let is_to_be_verified = matches!(
+            &work.run.state,
+            State::Recording {
+                goal: Goal::Verify { .. },
+                ..
+            }
+        );
         let mut commits = CommitsMade::default();
         let (mut changed, mut changed_count) = (Vec::new(), 0);
         if let Some(result) = &result {
@@ -59,24 +67,23 @@ impl Performer {
                     state.commits.clone_from(&commits.newest);
                 }
             }
-            if matches!(
-                &work.run.state,
-                State::Recording {
-                    goal: Goal::Verify { .. },
-                    ..
-                }
-            ) {
+            if is_to_be_verified {
                 if is_destroyed(&result.change) && self.has_retaken(work) {
                     return Err(lost(&result.change));
                 }
                 refuse(work, &result.change)?;
-                self.refuse_protected(work, &result.change, Step::Record)?;
-                self.refuse_definitions(work, &result.change)?;
+                self.refuse_changes(work, &result.change, Step::Record)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
                 && !is_cancelled(work)
             {
                 warnings.extend(self.lacking_note(work));
             }
+        }
+        if is_to_be_verified {
+            let outputs = work.spec.outputs.iter().zip(&outputs);
+            let written = outputs.filter(|(_, state)| state.written);
+            let written = written.filter_map(|(output, _)| output.path.as_ref());
+            self.refuse_outputs(work, &written.collect::<Vec<_>>(), Step::Record)?;
         }
         let incomplete = is_reconciling(work)
             .then(|| incomplete(work, &outputs, result.as_ref()))
@@ -93,17 +100,6 @@ impl Performer {
             warnings,
             incomplete,
         })
-    }
-
-    /// Where the engine itself writes in the checkout.
-    pub(super) fn own_places(&self, work: &Work) -> Vec<PathBuf> {
-        let workspace = Path::new(&work.spec.workspace);
-        vec![
-            self.parts.state_dir.clone(),
-            workspace.join(".workerctl"),
-            workspace.join(&work.spec.threads_dir),
-            workspace.join(&self.parts.metrics_dir),
-        ]
     }
 
     /// Puts standard output in its place, and says what became of each declared output. What the command wrote there

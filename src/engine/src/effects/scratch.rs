@@ -103,7 +103,7 @@ impl Drop for Scratch {
 
 /// Removes a directory with everything in it. Directories without write permission, such as Go's module cache, are
 /// made writable on the way.
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             make_writable(path)?;

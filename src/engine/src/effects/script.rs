@@ -1,9 +1,15 @@
-//! The script of a mutating run. It runs from the run's tree if the tree has the version that was accepted; otherwise
-//! from a copy beside it, because the tree holds what is committed on its branch and nothing else.
+//! The script of a run. What executes is never the file that the definition names but a copy of the bytes whose digest
+//! was accepted: a name can lead to another file between a look at it and its execution.
+//!
+//! A copy rather than a descriptor, because `$0` has to say where the script lies: scripts find the files next to them
+//! by it. In the run's tree the copy lies next to the script, so that `$0` leads to the same directory. A checkout gets
+//! no files of a run, so the copy lies in the run's directory for temporary files, among links to what lies next to the
+//! script and above it.
 
 use std::borrow::Cow;
-use std::fs;
-use std::io;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -11,130 +17,178 @@ use sha2::{Digest, Sha256};
 use super::super::work::Work;
 use super::Performer;
 use super::place::Place;
+use super::scratch;
 use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::Program;
 
-/// Bytes of the directory of a script that are copied at most.
-const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// The copy, in the run's directory for temporary files.
+/// The copy of a script of the checkout, in the run's directory for temporary files.
 const DIRECTORY: &str = "script";
 
+/// Begins the name of a copy in a tree, where git ignores it.
+const PREFIX: &str = workerctl_trees::SCRIPT_COPY;
+
+/// Links beside the copy of a script of the checkout.
+const LINKS_MAX: usize = 20_000;
+
+/// Permission bits of the directories with links: what a script writes next to itself would be lost.
+const MODE: u32 = 0o555;
+
+/// The accepted bytes of a script.
+struct Accepted {
+    content: Vec<u8>,
+    mode: u32,
+}
+
 impl Performer {
-    /// Returns the program of the skill, with the script in a copy if the tree has another version of it.
+    /// Returns the program of the skill, with the copy in the place of its script.
     pub(super) fn program<'a>(&self, work: &'a Work) -> Result<Cow<'a, Program>, Failure> {
         let program = &work.spec.program;
-        let Program::Argv { argv, attempt_at } = program else {
+        let (Program::Argv { argv, attempt_at }, Some((path, digest))) = (program, script(work))
+        else {
             return Ok(Cow::Borrowed(program));
         };
         let place = self.place(work)?;
-        let Some((path, digest)) = script_outside(work, &place) else {
-            return Ok(Cow::Borrowed(program));
-        };
-        let copy = self.copy_script(work, &path, &digest)?;
-        let in_tree = place.of(&path.to_string_lossy());
-        let replace = |argument: &String| {
-            if Path::new(&*place.fill(argument)) == in_tree {
-                copy.to_string_lossy().into_owned()
-            } else {
-                argument.clone()
-            }
-        };
-        Ok(Cow::Owned(Program::Argv {
-            argv: argv.iter().map(replace).collect(),
-            attempt_at: attempt_at.clone(),
-        }))
+        let copy = self.copy_script(work, &place, path, digest)?;
+        let copy = copy.to_string_lossy().into_owned();
+        let mut argv = argv.clone();
+        let named = place.of(path);
+        let is_script = |argument: &&mut String| Path::new(&*place.fill(argument)) == named;
+        if let Some(argument) = argv.iter_mut().find(is_script) {
+            *argument = copy;
+        }
+        let attempt_at = attempt_at.clone();
+        Ok(Cow::Owned(Program::Argv { argv, attempt_at }))
     }
 
-    /// Returns a warning if the script ran from a copy: paths relative to the script lead there.
+    /// Returns a warning if a script ran that the tree does not have: paths relative to it lead to the checkout.
     pub(super) fn script_note(&self, work: &Work) -> Option<String> {
         let scratch = self.scratch.of(work.spec.run).ok()?;
-        let (path, _) = scripts(work).find(|(path, _)| copy_of(&scratch, path).exists())?;
+        let (path, _) = script(work)?;
         let branch = work.spec.tree.as_ref()?.branch();
-        Some(format!(
-            "`{path}` is not committed on `{branch}` as it is in the checkout, so a copy outside of the run's tree ran"
-        ))
+        scratch.join(DIRECTORY).exists().then(|| {
+            format!(
+                "`{path}` is not committed on `{branch}` as it is in the checkout, so a copy outside of the run's tree ran"
+            )
+        })
     }
 
-    fn copy_script(&self, work: &Work, path: &Path, digest: &str) -> Result<PathBuf, Failure> {
+    /// Removes the copy from the tree, before what the run left there is looked at.
+    pub(super) fn forget_script(&self, work: &Work) {
+        if let Some((path, _)) = script(work)
+            && work.spec.tree.is_some()
+            && let Ok(place) = self.place(work)
+        {
+            let _ = fs::remove_file(copy_beside(work, &place.of(path)));
+        }
+    }
+
+    fn copy_script(
+        &self,
+        work: &Work,
+        place: &Place,
+        path: &str,
+        digest: &str,
+    ) -> Result<PathBuf, Failure> {
         let scratch = self.scratch.of(work.spec.run);
         let scratch = scratch.map_err(|why| Failure::new(Step::Execute, "scratch", why))?;
-        let shown = path.display();
         let failed = |error: io::Error| {
-            let message = format!("the script `{shown}` cannot be copied: {error}");
+            let message = format!("the script `{path}` cannot be copied: {error}");
             Failure::new(Step::Execute, "script_copy", message)
         };
-        let to = scratch.join(DIRECTORY);
-        if to.exists() {
-            fs::remove_dir_all(&to).map_err(failed)?;
+        let named = place.of(path);
+        if place.tree().is_some()
+            && named != Path::new(path)
+            && let Ok(Some(accepted)) = accepted(&named, digest)
+        {
+            let copy = copy_beside(work, &named);
+            accepted.write(&copy).map_err(failed)?;
+            return Ok(copy);
         }
-        let from = path.parent().unwrap_or(path);
-        let mut left = COPY_BYTES_MAX;
-        if !copy_directory(from, &to, &mut left).map_err(failed)? {
+        let path = Path::new(path);
+        let Some(accepted) = accepted(path, digest).map_err(failed)? else {
             let message = format!(
-                "`{}` holds more than {} MiB, which is too much to copy: commit the script on the branch of the run, so \
-                 that it runs in its tree, or move other files out of its directory",
-                from.display(),
-                COPY_BYTES_MAX >> 20
+                "the script `{}` changed since the run was accepted",
+                path.display()
             );
-            return Err(Failure::new(Step::Execute, "script_copy", message));
-        }
-        let copy = copy_of(&scratch, &path.to_string_lossy());
-        if digest_of(&copy).map_err(failed)? != digest {
-            let message = format!("the script `{shown}` changed since the run was accepted");
             return Err(Failure::new(Step::Execute, "script_changed", message));
-        }
-        Ok(copy)
+        };
+        copy_apart(work, path, &accepted, &scratch.join(DIRECTORY)).map_err(failed)
     }
 }
 
-/// Returns the script and its accepted digest if the tree of the run has another version of it, or none.
-fn script_outside(work: &Work, place: &Place) -> Option<(PathBuf, String)> {
-    place.tree()?;
-    let mut scripts = scripts(work);
-    scripts.find_map(|(path, digest)| {
-        let in_tree = place.of(path);
-        let is_mapped = in_tree != Path::new(path);
-        let is_same = digest_of(&in_tree).is_ok_and(|found| found == digest);
-        (is_mapped && !is_same).then(|| (PathBuf::from(path), digest.to_owned()))
-    })
+impl Accepted {
+    fn write(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(self.mode);
+        options.open(path)?.write_all(&self.content)
+    }
 }
 
-fn scripts(work: &Work) -> impl Iterator<Item = (&str, &str)> {
-    let requires = work.spec.requires.iter();
-    requires.filter_map(|(path, digest)| Some((path.as_str(), digest.as_deref()?)))
+/// Reads a script; `None`: it is not the one that was accepted.
+fn accepted(path: &Path, digest: &str) -> io::Result<Option<Accepted>> {
+    let mut file = File::open(path)?;
+    let mode = file.metadata()?.permissions().mode() & 0o777;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    let is_accepted = hex(&Sha256::digest(&content)) == digest;
+    Ok(is_accepted.then_some(Accepted { content, mode }))
 }
 
-fn copy_of(scratch: &Path, path: &str) -> PathBuf {
-    let name = Path::new(path).file_name().unwrap_or_default();
-    scratch.join(DIRECTORY).join(name)
+/// The script of a run, and its accepted digest.
+fn script(work: &Work) -> Option<(&str, &str)> {
+    let mut requires = work.spec.requires.iter();
+    requires.find_map(|(path, digest)| Some((path.as_str(), digest.as_deref()?)))
 }
 
-fn digest_of(path: &Path) -> io::Result<String> {
-    fs::read(path).map(|content| hex(&Sha256::digest(&content)))
+/// The copy of a script that lies in a tree.
+fn copy_beside(work: &Work, script: &Path) -> PathBuf {
+    let name = script.file_name().unwrap_or_default().to_string_lossy();
+    script.with_file_name(format!("{PREFIX}{}-{name}", work.spec.run.short()))
 }
 
-/// Copies a directory without repositories in it; returns false if it holds more than `left` bytes.
-fn copy_directory(from: &Path, to: &Path, left: &mut u64) -> io::Result<bool> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        let found = entry.metadata()?;
-        if found.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&path)?, &copy)?;
-        } else if found.is_dir() && entry.file_name() != ".git" {
-            if !copy_directory(&path, &copy, left)? {
-                return Ok(false);
+/// Copies a script of the checkout to the same depth below a directory as it has in the workspace, among links to
+/// everything that lies next to it and next to the directories above it.
+fn copy_apart(work: &Work, script: &Path, accepted: &Accepted, to: &Path) -> io::Result<PathBuf> {
+    scratch::remove(to)?;
+    let workspace = fs::canonicalize(&work.spec.workspace)?;
+    let directory = script.parent().unwrap_or(script);
+    let (mut from, below) = match script.strip_prefix(&workspace) {
+        Ok(below) => (workspace, below),
+        Err(_) => (
+            directory.to_owned(),
+            Path::new(script.file_name().unwrap_or_default()),
+        ),
+    };
+    // Git commands of a mutating run must not take the checkout for its tree.
+    let hides_git = work.spec.tree.is_some();
+    let (mut at, mut left, mut made) = (to.to_owned(), LINKS_MAX, Vec::new());
+    for name in below {
+        fs::create_dir(&at)?;
+        made.push(at.clone());
+        for entry in fs::read_dir(&from)? {
+            let entry = entry?;
+            let other = entry.file_name();
+            if other == name || hides_git && other == ".git" {
+                continue;
             }
-        } else if found.is_file() {
-            let Some(rest) = left.checked_sub(found.len()) else {
-                return Ok(false);
-            };
-            *left = rest;
-            fs::copy(&path, &copy)?;
+            left = left.checked_sub(1).ok_or_else(|| {
+                io::Error::other(format!(
+                    "more than {LINKS_MAX} files lie next to it and above it"
+                ))
+            })?;
+            symlink(entry.path(), at.join(other))?;
         }
+        from.push(name);
+        at.push(name);
     }
-    Ok(true)
+    accepted.write(&at)?;
+    for directory in made {
+        fs::set_permissions(directory, Permissions::from_mode(MODE))?;
+    }
+    Ok(at)
 }

@@ -68,12 +68,17 @@ impl Performer {
             .baseline()
             .map(|found| found.outputs)
             .unwrap_or_default();
+        let mut changed = Vec::new();
         for (nth, output) in work.spec.outputs.iter().enumerate() {
             let Some(path) = &output.path else { continue };
             let now = from.stamp(path).map_err(refused)?;
             if now.is_some() && now != before.get(nth).copied().flatten() {
-                copy(&from, &to, path, work.spec.run).map_err(refused)?;
+                changed.push(path);
             }
+        }
+        self.refuse_outputs(work, &changed, Step::Save)?;
+        for path in changed {
+            copy(&from, &to, path, work.spec.run).map_err(refused)?;
         }
         Ok(())
     }

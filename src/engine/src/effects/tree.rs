@@ -205,6 +205,7 @@ impl Performer {
         if paths.is_empty() {
             return Ok(());
         }
+        self.refuse_outputs(work, &paths, Step::Land)?;
         let refused = |error: OutputError| failure(Step::Land, "output_not_published", &error);
         let from = match held {
             Some(_) => SandboxedDir::open(&self.held_place(work.spec.run)).map_err(refused)?,

@@ -259,7 +259,7 @@ impl Performer {
             repository: &repository,
             keys: &keys,
             environment: &self.parts.environment,
-            config: &definitions.config,
+            catalog: &definitions,
         };
         let abi = process::landlock_abi();
         if !process::walls_stand() && grounds.lacking(sandbox, abi).is_none() {

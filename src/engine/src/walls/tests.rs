@@ -1,4 +1,5 @@
 use super::*;
+use crate::catalog;
 
 /// Asks with a home directory of its own and an empty workspace.
 fn with_grounds<T>(home: &Path, ask: impl FnOnce(&Grounds<'_>) -> T) -> T {
@@ -10,7 +11,7 @@ fn with_grounds<T>(home: &Path, ask: impl FnOnce(&Grounds<'_>) -> T) -> T {
         repository: &[],
         keys: &[],
         environment: &environment,
-        config: &Config::default(),
+        catalog: &catalog::load(&home.join("workspace"), catalog::Options::default()),
     })
 }
 

@@ -1,0 +1,243 @@
+//! Files that commands outside of the sandbox execute, as far as their paths can be read off the command.
+
+use std::path::{Path, PathBuf};
+
+use super::Catalog;
+use crate::model::agent::McpTransport;
+use crate::model::definition::RunText;
+use crate::model::{Channel, Notify, SecretSource, Skill};
+
+/// Words after which a command begins, or which begin one themselves.
+const BEFORE_A_COMMAND: [&str; 21] = [
+    "!", "{", "case", "command", "do", "elif", "else", "env", "exec", "if", "ionice", "nice",
+    "nohup", "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "while",
+];
+
+/// Programs that execute the file that they are given; a version may follow the name.
+const INTERPRETERS: [&str; 18] = [
+    ".", "source", "sh", "ash", "bash", "dash", "ksh", "zsh", "fish", "python", "node", "bun",
+    "deno", "perl", "ruby", "php", "lua", "uv",
+];
+
+/// The paths of files that commands execute which run outside of the sandbox, or in that of any skill: hooks, commands
+/// of `notify`, of secrets, of tool sets, and those of skills with `sandbox: off`.
+pub(crate) fn of(catalog: &Catalog) -> Vec<PathBuf> {
+    let config = &catalog.config;
+    let workspace = catalog.root.as_path();
+    let mut found = Found {
+        home: catalog.home.as_deref(),
+        paths: Vec::new(),
+    };
+    let hooks = config
+        .post_tools_hooks
+        .iter()
+        .chain(&config.post_commit_hooks);
+    hooks.for_each(|hook| found.shell(&hook.command, workspace));
+    let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
+    let of_schedules = catalog.schedules.iter().map(|one| &one.policy.notify);
+    for notify in of_workers.chain(of_schedules).chain([&config.notify]) {
+        channels(notify).for_each(|text| found.shell(text, workspace));
+    }
+    for toolset in config.toolsets.values() {
+        toolset
+            .commands
+            .iter()
+            .for_each(|tool| found.argv(&tool.argv, workspace));
+        if let Some(McpTransport::Stdio { argv, .. }) =
+            toolset.mcp.as_ref().map(|mcp| &mcp.transport)
+        {
+            found.argv(argv, workspace);
+        }
+    }
+    for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
+        found.skill(skill, workspace);
+    }
+    found.paths
+}
+
+fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
+    let all = [
+        &notify.on_failure,
+        &notify.on_recovery,
+        &notify.on_missed,
+        &notify.on_approval,
+    ];
+    let commands = all.into_iter().flatten().filter_map(Channel::command);
+    commands.map(|hook| hook.command.as_str())
+}
+
+struct Found<'a> {
+    home: Option<&'a Path>,
+    paths: Vec<PathBuf>,
+}
+
+impl Found<'_> {
+    fn skill(&mut self, skill: &Skill, workspace: &Path) {
+        let cwd = workspace.join(&skill.cwd);
+        for source in skill.secrets.values().filter_map(|one| one.source.as_ref()) {
+            if let SecretSource::Command { argv, .. } = source {
+                self.argv(argv, workspace);
+            }
+        }
+        let hooks = skill.hooks.iter().chain(&skill.post_commit);
+        hooks.for_each(|hook| self.shell(&hook.command, &cwd));
+        if skill.sandbox.is_some() {
+            return;
+        }
+        match &skill.run {
+            RunText::Shell(text) => self.shell(text, &cwd),
+            RunText::Argv(argv) => self.argv(argv, &cwd),
+            RunText::Script { .. } | RunText::Instructions => {}
+        }
+        let checks = skill.pre_checks.iter().chain(&skill.checks);
+        let checks = checks.filter_map(|check| check.command.as_ref());
+        let wake = skill.wake.as_ref().map(|wake| &wake.command);
+        checks.chain(wake).for_each(|text| self.shell(text, &cwd));
+    }
+
+    fn shell(&mut self, text: &str, cwd: &Path) {
+        for words in commands_of(text) {
+            self.argv(&words, cwd);
+        }
+    }
+
+    fn argv(&mut self, words: &[String], cwd: &Path) {
+        for word in executed(words) {
+            let path = match (word.strip_prefix("~/"), self.home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => cwd.join(word.strip_prefix("$PWD/").unwrap_or(word)),
+            };
+            self.paths.push(path);
+        }
+    }
+}
+
+/// The words of one command that are files which it executes: its program, where that is a path, and what an
+/// interpreter is given first.
+fn executed(words: &[String]) -> Vec<&str> {
+    let is_assigned = |word: &str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        })
+    };
+    let mut words = words.iter().map(String::as_str);
+    let name_of = |word: &'_ str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut paths = Vec::new();
+    let mut is_wrapped = false;
+    let program = loop {
+        let Some(word) = words.next() else {
+            return paths;
+        };
+        if BEFORE_A_COMMAND.contains(&name_of(word).as_str()) {
+            is_wrapped = true;
+            paths.extend(word.contains('/').then_some(word));
+            continue;
+        }
+        let is_option = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if !(is_assigned(word) || is_wrapped && is_option) {
+            break word;
+        }
+    };
+    let name = name_of(program);
+    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let mut is_interpreter = INTERPRETERS
+        .iter()
+        .any(|one| name.strip_prefix(one).is_some_and(is_version));
+    // `..` is no program, and `.` is one only by itself.
+    is_interpreter &= name != "..";
+    let file = words.filter(|word| !word.starts_with('-'));
+    let file = file.filter(|word| !matches!(*word, "run" | "-")).take(1);
+    paths.extend(program.contains('/').then_some(program));
+    paths.extend(file.filter(|_| is_interpreter));
+    paths
+}
+
+/// The commands of a shell text, as words without quotes; what only the shell could tell is left as it is written.
+fn commands_of(text: &str) -> Vec<Vec<String>> {
+    let mut reader = Words::default();
+    let mut chars = text.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (None | Some('"'), '\\') => reader.push(chars.next().filter(|next| *next != '\n')),
+            (None | Some('"'), '$') if chars.peek() == Some(&'(') => {
+                reader.end_command();
+                quote = None;
+            }
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                reader.push(None);
+            }
+            (None, '#') if reader.word.is_none() => {
+                while chars.next_if(|next| *next != '\n').is_some() {}
+            }
+            (None, ';' | '&' | '|' | '\n' | '(' | ')' | '`') | (Some('"'), '`') => {
+                reader.end_command();
+            }
+            (None, c) if c.is_whitespace() => reader.end_word(),
+            (_, c) => reader.push(Some(c)),
+        }
+    }
+    reader.end_command();
+    reader.commands
+}
+
+#[derive(Default)]
+struct Words {
+    commands: Vec<Vec<String>>,
+    current: Vec<String>,
+    word: Option<String>,
+}
+
+impl Words {
+    fn push(&mut self, c: Option<char>) {
+        self.word.get_or_insert_default().extend(c);
+    }
+
+    fn end_word(&mut self) {
+        self.current.extend(self.word.take());
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        if !self.current.is_empty() {
+            self.commands.push(std::mem::take(&mut self.current));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_where_a_command_begins() {
+        for (text, expected) in [
+            ("./tell.sh", &["./tell.sh"][..]),
+            (
+                "bin/a; A=1 bin/b x | bin/c && exec bin/d",
+                &["bin/a", "bin/b", "bin/c", "bin/d"],
+            ),
+            ("python3 -u tell.py out.md", &["tell.py"]),
+            (
+                "/usr/bin/env python3.12 'my tell.py'",
+                &["/usr/bin/env", "my tell.py"],
+            ),
+            ("env -i python3 \"my tell.py\"", &["my tell.py"]),
+            (
+                "if ! timeout 10 sh check.sh; then . lib/x.sh; fi",
+                &["check.sh", "lib/x.sh"],
+            ),
+            ("x=$(bin/inner a) # bin/comment", &["bin/inner"]),
+            ("mail -s failed ada@example.com < report.md", &[]),
+            ("cat notes.txt; grep -c x a/b", &[]),
+            ("$PWD/bin/x", &["$PWD/bin/x"]),
+        ] {
+            let commands = commands_of(text);
+            let found: Vec<&str> = commands.iter().flat_map(|words| executed(words)).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}
