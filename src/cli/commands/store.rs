@@ -6,6 +6,7 @@ use super::check::counted;
 use super::threads::verify;
 use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
+use crate::cli::globals::Site;
 use crate::cli::maintenance::{self, Rebuilding, StoreInfo, VerifyReport};
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::render::{diagnostic, times};
@@ -80,26 +81,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
                 trust_clock,
             },
         ),
-        What::Rebuild => {
-            site.expect_person("workerctl store rebuild")?;
-            let definitions = Definitions::load(&site.workspace);
-            definitions.expect_known_config()?;
-            let done = maintenance::rebuild_from(
-                &site.workspace,
-                &site.state_dir,
-                &definitions.config().threads_dir,
-                session.clock.now(),
-            )?;
-            let threads = verify::newest(&site, None, None)?;
-            if session.json() {
-                let shown = json!({"aside": done.aside, "report": done.report, "threads": threads});
-                session.print_json(&shown, "store");
-            } else {
-                print_rebuilt(session, &done);
-                print_threads(session, &threads);
-            }
-            Ok(Exit::Ok)
-        }
+        What::Rebuild => rebuild(session, &site),
         What::Init => {
             session.engines.init_store(&site)?;
             let place = site.state_dir.display().to_string();
@@ -112,6 +94,27 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             Ok(Exit::Ok)
         }
     }
+}
+
+fn rebuild(session: &mut Session<'_>, site: &Site) -> Result<Exit, Diagnostic> {
+    site.expect_person("workerctl store rebuild")?;
+    let definitions = Definitions::load(&site.workspace);
+    definitions.expect_known_config()?;
+    let done = maintenance::rebuild_from(
+        &site.workspace,
+        &site.state_dir,
+        &definitions.config().threads_dir,
+        session.clock.now(),
+    )?;
+    let threads = verify::newest(site, None, None)?;
+    if session.json() {
+        let shown = json!({"aside": done.aside, "report": done.report, "threads": threads});
+        session.print_json(&shown, "store");
+    } else {
+        print_rebuilt(session, &done);
+        print_threads(session, &threads);
+    }
+    Ok(Exit::Ok)
 }
 
 /// Asks as often as it takes: one request forgets no more than keeps others waiting for a moment.

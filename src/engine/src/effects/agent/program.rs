@@ -29,6 +29,15 @@ use crate::spending::Sources;
 /// What stands for the prompt in the arguments of a described program.
 const PROMPT: &str = "{prompt}";
 
+/// The same without lists of tools, to which its arguments hold a program.
+fn without_lists(agent: &AgentSpec) -> AgentSpec {
+    AgentSpec {
+        allowed: None,
+        disallowed: Vec::new(),
+        ..agent.clone()
+    }
+}
+
 impl Performer {
     /// Has a program execute the instructions of a skill, from the beginning.
     pub(super) fn run_program(
@@ -76,11 +85,7 @@ impl Performer {
             None => None,
         };
         let stop = Stop::new();
-        let bare = AgentSpec {
-            allowed: None,
-            disallowed: Vec::new(),
-            ..agent.clone()
-        };
+        let bare = without_lists(agent);
         let tools = Tools::open(self, work, attempt, &bare, (log, &stop));
         let tools = tools.map_err(|halt| ("sandbox", halt.message))?;
         let outputs = self.outputs_root(work);
