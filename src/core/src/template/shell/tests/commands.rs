@@ -474,31 +474,3 @@ fn remarks_and_uses() {
         ]
     );
 }
-
-#[test]
-fn expressions_of_ci_systems_are_refused_where_the_shell_would_expand_them() {
-    for text in [
-        "echo ${{ github.sha }}",
-        "echo \"${{ inputs.title }}\" {title}",
-        "cat <<EOF\n${{ env.X }}\nEOF\n",
-        "echo ${{ open",
-    ] {
-        for dialect in [Dialect::Sh, Dialect::Bash] {
-            assert_eq!(
-                codes(dialect, text, Severity::Error),
-                ["foreign_expression"],
-                "{text}"
-            );
-        }
-    }
-    for text in [
-        "echo '${{ github.sha }}'",
-        "cat <<'EOF'\n${{ env.X }}\nEOF\n",
-        "echo \\${{ x }}",
-    ] {
-        assert!(
-            codes(Dialect::Sh, text, Severity::Error).is_empty(),
-            "{text}"
-        );
-    }
-}
