@@ -184,6 +184,7 @@ $as $W status > "$2/apart" 2>&1; echo "apart $?"
 ( echo 0 > "$own/cgroup.procs"; $as $W status > "$2/within" 2>&1; echo "within $?" )
 echo > "$2/go"
 wait %1
+$as $W cancel latest --now > /dev/null
 kill $daemon; wait $daemon
 "#;
 
