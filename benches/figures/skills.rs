@@ -173,7 +173,7 @@ fn found(workspace: &Workspace, count: usize, report: &mut Report) {
 
 /// How long a look takes that finds one changed skill and reads what there is anew.
 fn refreshed(workspace: &Workspace, what: &str, report: &mut Report) {
-    let kept = Definitions::load(&workspace.root(), &workspace.state(), &BTreeMap::new());
+    let kept = Definitions::load(&workspace.root(), &workspace.root(), &BTreeMap::new());
     let mut clock = Vec::new();
     for round in 0..ROUNDS {
         replace(

@@ -35,7 +35,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
     let reload = median_of(5, || {
         let _ = workerctl::engine::definitions::Definitions::load(
             &large.root(),
-            &large.state(),
+            &large.root(),
             &std::collections::BTreeMap::new(),
         );
     });

@@ -90,12 +90,11 @@ fn only_these_operations_are_for_runs() {
 
 #[test]
 fn a_command_of_a_run_decides_nothing_for_a_person() {
-    let mut text = String::new();
-    for command in FOR_PEOPLE {
+    let lines = FOR_PEOPLE.map(|command| {
         let command = command.replace("RUN", "$1").replace("w/timed", "w2/timed");
-        text += &format!("echo '== {command}'; $W {command} 2>&1; echo \"code $?\"\n");
-    }
-    let workspace = asking(&text);
+        format!("echo '== {command}'; $W {command} 2>&1; echo \"code $?\"\n")
+    });
+    let workspace = asking(&lines.concat());
     let daemon = Daemon::start(&workspace);
     let waiting = asked(&workspace, &["say"]);
     let other = format!("other={waiting}");
@@ -185,6 +184,7 @@ $as $W status > "$2/apart" 2>&1; echo "apart $?"
 ( echo 0 > "$own/cgroup.procs"; $as $W status > "$2/within" 2>&1; echo "within $?" )
 echo > "$2/go"
 wait %1
+$as $W cancel latest --now > /dev/null
 kill $daemon; wait $daemon
 "#;
 
