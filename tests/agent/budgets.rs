@@ -143,7 +143,7 @@ fn what_a_run_has_spent_so_far_is_told_while_it_runs() {
 
 #[test]
 fn turns_of_an_attempt_that_failed_count_too() {
-    let more = "    retry_attempts: 3\n    execution: {retry_attempts: 3}\n    retry: {max_attempts: 4, backoff: 1ms}\n";
+    let more = "    retry: {max_attempts: 4, backoff: 1ms}\n";
     let skill = reading(&format!("    budget: {{turns: 3}}\n{more}"));
     let empty: Reply = Say::nothing().usage(10, 1, 0, 0).into();
     let script = vec![

@@ -243,7 +243,7 @@ fn a_mutating_workspace_skill_lands_and_asks_where_it_says_so() {
         );
     }
     let (content, _) = used(&mut client, "writes", &json!({}));
-    assert!(content.contains("mutating: allow"), "{content}");
+    assert!(content.contains("A person can run it"), "{content}");
     let (content, said) = used(&mut client, "asks", &json!({}));
     assert_eq!(said["phase"], "awaiting_approval", "{content}");
     assert_eq!(rig.server.requests().len(), 2, "nothing was asked yet");

@@ -74,16 +74,17 @@ fn what_cannot_be_started_or_held_to_its_bounds_is_refused_with_a_remedy() {
     let rig = Rig::new("cli: codex", &skills, "exit 3");
     rig.workspace
         .write("workerctl.yaml", "toolsets: {a: {builtin: [bash]}}\n");
-    for (skill, said) in [
+    for (skill, said, remedy) in [
         (
             "held",
-            "asks for `allowed-tools`, which `codex` cannot be given",
+            "asks for `allowed-tools` or `disallowed-tools`, which `codex` cannot be given",
+            "such as `claude`",
         ),
-        ("sets", "asks for tool sets"),
+        ("sets", "asks for tool sets", "remove"),
     ] {
         let done = rig.workspace.run(&["run", skill]).expect_code(6);
         assert!(
-            done.stderr.contains(said) && done.stderr.contains("remove"),
+            done.stderr.contains(said) && done.stderr.contains(remedy),
             "{done:?}"
         );
     }

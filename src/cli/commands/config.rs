@@ -237,6 +237,7 @@ fn landing(config: &Config) -> Vec<Setting> {
         },
         optional("push", config.push.as_deref(), "nothing is pushed"),
         span("land_wait", config.land_wait_ms),
+        list("protected_files", config.protected_files.patterns()),
         Setting {
             key: "trees.max".into(),
             shown: config.trees.max.to_string(),

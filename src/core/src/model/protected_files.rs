@@ -50,6 +50,11 @@ impl ProtectedFiles {
         ProtectedFiles(patterns)
     }
 
+    /// Returns the patterns of the configuration, without the defaults.
+    pub fn patterns(&self) -> &[String] {
+        &self.0
+    }
+
     /// Compiles the patterns, for many paths.
     pub fn matcher(&self) -> ProtectedMatcher {
         let defaults = PROTECTED_FILES.iter().copied();
