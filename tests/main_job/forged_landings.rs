@@ -10,6 +10,9 @@ use workerctl_landing::{Journal, LogLine, MetFile, Plan, Request, Unobserved, la
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually};
 
+/// A run that the store does not know.
+const UNKNOWN: &str = "01JC0000000000000000000000";
+
 /// Takes the plan of a landing and lets it go no further.
 struct Captured(RefCell<Option<Plan>>);
 
@@ -84,84 +87,57 @@ fn precious(place: &Path) -> PathBuf {
     place.to_owned()
 }
 
+/// What is forged: a description, the place in the plan, and its value; each record is one of the run's.
+fn forgeries(
+    home: &Path,
+    precious: &Path,
+    plan: &Value,
+) -> Vec<(&'static str, &'static str, Value)> {
+    let staging = plan["staging"].as_str().unwrap();
+    vec![
+        ("another directory to delete", "/staging", json!(precious)),
+        (
+            "a directory above",
+            "/staging",
+            json!(format!("{staging}/../../..")),
+        ),
+        ("another branch", "/target", json!("refs/heads/prod")),
+        ("another base", "/from", plan["to"].clone()),
+        ("another commit", "/to", plan["from"].clone()),
+        ("earlier commits", "/earlier", json!([plan["from"]])),
+        ("files elsewhere", "/checkouts/0/workdir", json!(home)),
+        (
+            "an index elsewhere",
+            "/checkouts/0/git_dir",
+            json!(precious),
+        ),
+        ("another file", "/changes/0/path", json!("dot-bashrc")),
+        ("another repository", "/common_dir", json!(precious)),
+        ("another run", "/run", json!(UNKNOWN)),
+    ]
+}
+
 #[test]
 fn a_record_that_differs_from_its_run_is_ignored() {
     let (workspace, run, plan) = kept_run();
     let home = &workspace.home;
     let precious = precious(&home.join("precious"));
-    let staging = plan["staging"].as_str().unwrap().to_owned();
-    let (prod, to) = (workspace.git(&["rev-parse", "prod"]), plan["to"].clone());
-    let other = "01JC0000000000000000000000";
-    let forged: Vec<(&str, &str, Box<dyn Fn(&mut Value)>)> = vec![
-        (
-            "another directory to delete",
-            &run,
-            Box::new(|plan| plan["staging"] = json!(precious)),
-        ),
-        (
-            "a directory above",
-            &run,
-            Box::new(|plan| plan["staging"] = json!(format!("{staging}/../../.."))),
-        ),
-        (
-            "another branch",
-            &run,
-            Box::new(|plan| plan["target"] = json!("refs/heads/prod")),
-        ),
-        (
-            "another base",
-            &run,
-            Box::new(move |plan| plan["from"] = to.clone()),
-        ),
-        (
-            "another commit",
-            &run,
-            Box::new(|plan| plan["to"] = plan["from"].clone()),
-        ),
-        (
-            "earlier commits",
-            &run,
-            Box::new(|plan| plan["earlier"] = json!([plan["from"]])),
-        ),
-        (
-            "files elsewhere",
-            &run,
-            Box::new(|plan| plan["checkouts"][0]["workdir"] = json!(home)),
-        ),
-        (
-            "an index elsewhere",
-            &run,
-            Box::new(|plan| plan["checkouts"][0]["git_dir"] = json!(precious)),
-        ),
-        (
-            "another file",
-            &run,
-            Box::new(|plan| plan["changes"][0]["path"] = json!("dot-bashrc")),
-        ),
-        (
-            "another repository",
-            &run,
-            Box::new(|plan| plan["common_dir"] = json!(precious)),
-        ),
-        (
-            "another run in the record",
-            &run,
-            Box::new(move |plan| plan["run"] = json!(other)),
-        ),
-        (
-            "a run that the store does not know",
-            other,
-            Box::new(move |plan| {
-                plan["run"] = json!(other);
-                let own = plan["staging"].as_str().unwrap();
-                plan["staging"] = json!(own.replace(plan["run"].as_str().unwrap(), other));
-            }),
-        ),
-    ];
-    for (case, name, forge) in forged {
-        let mut plan = plan.clone();
-        forge(&mut plan);
-        let path = record(&workspace, name, &plan, false);
+    let prod = workspace.git(&["rev-parse", "prod"]);
+    let mut records = Vec::new();
+    for (case, place, value) in forgeries(home, &precious, &plan) {
+        let mut forged = plan.clone();
+        if forged.pointer(place).is_none() {
+            forged["earlier"] = json!([]);
+        }
+        *forged.pointer_mut(place).unwrap() = value;
+        records.push((case, run.as_str(), forged));
+    }
+    let mut of_unknown = plan.clone();
+    let staging = plan["staging"].as_str().unwrap().replace(&run, UNKNOWN);
+    (of_unknown["run"], of_unknown["staging"]) = (json!(UNKNOWN), json!(staging));
+    records.push(("a run that the store does not know", UNKNOWN, of_unknown));
+    for (case, name, forged) in records {
+        let path = record(&workspace, name, &forged, false);
         workspace.json(&["status"]);
         assert_eq!(workspace.git(&["rev-parse", "prod"]), prod, "{case}");
         assert_eq!(workspace.git(&["status", "--porcelain"]), "", "{case}");
@@ -183,8 +159,7 @@ fn what_a_landing_left_is_removed_only_below_the_directory_of_landings() {
     let precious = precious(&workspace.home.join("precious"));
     let landings = workspace.root.join(".git/workerctl/landing");
     let own = self::precious(&landings.join(format!("{run}-0")));
-    let unknown = "01JC0000000000000000000000";
-    let own_of_unknown = self::precious(&landings.join(format!("{unknown}-0")));
+    let own_of_unknown = self::precious(&landings.join(format!("{UNKNOWN}-0")));
     let mut forged = Vec::new();
     for (nth, staging) in [&precious, &landings, &workspace.root]
         .into_iter()
@@ -196,8 +171,8 @@ fn what_a_landing_left_is_removed_only_below_the_directory_of_landings() {
         forged.push(record(&workspace, &name, &plan, true));
     }
     let mut of_unknown = plan.clone();
-    (of_unknown["run"], of_unknown["staging"]) = (json!(unknown), json!(own_of_unknown));
-    forged.push(record(&workspace, unknown, &of_unknown, true));
+    (of_unknown["run"], of_unknown["staging"]) = (json!(UNKNOWN), json!(own_of_unknown));
+    forged.push(record(&workspace, UNKNOWN, &of_unknown, true));
     forged.push(record(&workspace, &run, &plan, true));
     for path in &forged {
         let old = std::time::SystemTime::now() - std::time::Duration::from_hours(72);

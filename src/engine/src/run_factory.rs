@@ -81,7 +81,7 @@ impl RunFactory {
         }
         let skill = lookup::find_skill(catalog, &request.skill)?;
         let around = SubmissionContext {
-            catalog: &catalog,
+            catalog,
             config,
             workspace: &self.workspace,
             state_dir: &self.state_dir,

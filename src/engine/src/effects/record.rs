@@ -9,7 +9,7 @@ use super::super::baseline::{AttemptBaseline, AttemptTree, KeptResult, TreeBase,
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec};
 use super::prepare::destinations;
-use super::result_notes::{output_paths, unkept_notes};
+use super::result_notes::output_paths;
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use super::{masking, tree_failure};
 use crate::git::{self, GitError, Oid, RepoPath};
@@ -56,9 +56,7 @@ impl Performer {
             let shown = paths.iter().take(CHANGES_SHOWN_MAX);
             changed = shown.map(|change| change.path.to_string()).collect();
             changed_count = u64::try_from(paths.len()).unwrap_or(u64::MAX);
-            warnings.extend(self.ignored_note(work, &result.change)?);
-            warnings.extend(self.script_note(work));
-            warnings.extend(unkept_notes(&result.change));
+            warnings.extend(self.result_notes(work, &result.change)?);
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
                 if output.kind == OutputKind::GitCommit {
                     state.written = result.kept.is_some() || commits.count > 0;

@@ -17,12 +17,19 @@ const IGNORED_SHOWN_MAX: usize = 5;
 const LACKING_SHOWN_MAX: usize = 8;
 
 impl Performer {
-    /// What was left out of the result because git ignores it, and is not put into the checkout either.
-    pub(super) fn ignored_note(
+    /// Returns the warnings about what an attempt left in its tree.
+    pub(super) fn result_notes(
         &self,
         work: &Work,
         change: &RunResult,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Vec<String>, Failure> {
+        let ignored = self.ignored_note(work, change)?.into_iter();
+        let notes = ignored.chain(self.script_note(work));
+        Ok(notes.chain(unkept_notes(change)).collect())
+    }
+
+    /// What was left out of the result because git ignores it, and is not put into the checkout either.
+    fn ignored_note(&self, work: &Work, change: &RunResult) -> Result<Option<String>, Failure> {
         let outputs = output_paths(work)?;
         let tree = self.tree(work)?;
         let root = lock(&tree).path().to_owned();
@@ -84,7 +91,7 @@ impl Performer {
 }
 
 /// Names entries of `keep` that the run replaced by something of another type.
-pub(super) fn unkept_notes(change: &RunResult) -> impl Iterator<Item = String> {
+fn unkept_notes(change: &RunResult) -> impl Iterator<Item = String> {
     change.unkept.iter().map(|path| {
         format!("`{path}` is not kept for the next run: `keep` keeps directories and regular files, and it has to stay what it was")
     })
