@@ -30,7 +30,6 @@ fn used(client: &mut Client, skill: &str, input: &Value) -> (String, bool) {
 const RESTRICTED: &str = "
   - {id: open, description: d, run: 'echo open'}
   - {id: people, description: d, run: 'echo ran', disable-model-invocation: true}
-  - {id: near, description: d, run: 'echo ran', disable_model_invocation: true}
   - {id: models, description: d, run: 'echo ran', user-invocable: false}
   - {id: tool, description: d, run: 'echo ran', required_tools: [nosuchtool]}
   - {id: tools, description: d, run: 'echo ran', required_tools: 'nosuchtool, other'}
@@ -44,31 +43,28 @@ fn a_workers_skill_is_held_to_what_it_restricts() {
     let workspace = Workspace::with_skills(RESTRICTED);
     let mut client = Client::connect(&workspace);
     let description = client.tool("skill")["description"].to_string();
-    for hidden in ["people", "near"] {
-        assert!(!description.contains(&format!("<name>{hidden}</name>")));
-        for (tool, key) in [
-            ("skill", "name"),
-            ("Skill", "skill_name"),
-            ("loadSkill", "skillName"),
-        ] {
-            let said = client.call(tool, &json!({key: hidden})).to_string();
-            assert!(said.contains("it is for people"), "{tool} {hidden}: {said}");
-        }
-        let (said, error) = used(&mut client, hidden, &json!({}));
-        assert!(error && said.contains("it is for people"), "{said}");
-        let listed = client.call("list_skills", &json!({"query": hidden}));
-        let why = &json_of(&listed)[0]["unavailable"].clone();
-        assert!(why.to_string().contains("it is for people"), "{listed}");
-        let shown = workspace.json(&["skill", "show", hidden]);
-        assert_eq!(shown["model_invocable"], false, "{shown}");
-        let address = json!({"uri": format!("skill://{hidden}/SKILL.md")});
-        let answer = client.ask("resources/read", &address);
-        assert_eq!(answer["error"]["code"], -32_002, "{answer}");
+    let hidden = "people";
+    assert!(!description.contains(&format!("<name>{hidden}</name>")));
+    for (tool, key) in [
+        ("skill", "name"),
+        ("Skill", "skill_name"),
+        ("loadSkill", "skillName"),
+    ] {
+        let said = client.call(tool, &json!({key: hidden})).to_string();
+        assert!(said.contains("it is for people"), "{tool} {hidden}: {said}");
     }
+    let (said, error) = used(&mut client, hidden, &json!({}));
+    assert!(error && said.contains("it is for people"), "{said}");
+    let listed = client.call("list_skills", &json!({"query": hidden}));
+    let why = &json_of(&listed)[0]["unavailable"].clone();
+    assert!(why.to_string().contains("it is for people"), "{listed}");
+    let shown = workspace.json(&["skill", "show", hidden]);
+    assert_eq!(shown["model_invocable"], false, "{shown}");
+    let address = json!({"uri": format!("skill://{hidden}/SKILL.md")});
+    let answer = client.ask("resources/read", &address);
+    assert_eq!(answer["error"]["code"], -32_002, "{answer}");
     assert!(description.contains("<name>models</name>"), "{description}");
-    let expected = [
-        "near", "off", "only", "open", "people", "set", "tool", "tools",
-    ];
+    let expected = ["off", "only", "open", "people", "set", "tool", "tools"];
     assert_eq!(prompts(&mut client), expected);
     let answer = client.ask("prompts/get", &json!({"name": "models"}));
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
