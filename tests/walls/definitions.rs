@@ -201,7 +201,7 @@ fn a_kept_result_that_has_become_a_definition_does_not_land() {
     let refused = workspace.run(&["land", id]);
     let said = refused.stdout.clone() + &refused.stderr;
     assert!(
-        refused.code != 0 && said.contains("shared/new.md") && said.contains("says what is run"),
+        refused.code != 0 && said.contains("shared/new.md") && said.contains("defines what is run"),
         "{said}"
     );
     assert!(!workspace.root.join("shared/new.md").exists());

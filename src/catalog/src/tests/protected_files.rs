@@ -15,7 +15,7 @@ fn patterns_are_read_and_those_that_mean_nothing_are_errors() {
         ("protected_files: ['../x']", "protected-pattern"),
         ("protected_files: ['[ab]']", "protected-pattern"),
         ("protected_files: AGENTS.md", "wrong-type"),
-        ("protected_file: [AGENTS.md]", "restriction-malformed"),
+        ("protected_file: [AGENTS.md]", "key-misspelled"),
     ] {
         let catalog = Workspace::new(&[("workerctl.yaml", text)]).load();
         let first = &catalog.problems[0];
