@@ -12,6 +12,7 @@ const SKILLS: &str = r#"
     verification: [{command: "grep -q yes made.txt"}]
   - id: reader
     description: asks others and changes nothing
+    max_iterations: 10
     instructions: Ask the others.
   - id: maker
     description: makes a file
@@ -26,6 +27,7 @@ const SKILLS: &str = r#"
     description: asks a person
     approval_required: true
     run: 'true'
+  - {id: free, description: has no sandbox, sandbox: off, run: './made-by-the-model.sh'}
 "#;
 
 fn use_skill(skill: &str, input: &Value) -> super::Reply {
@@ -86,6 +88,10 @@ fn what_a_run_may_not_start_is_refused_to_its_model() {
         ("reader", "Skill 'w/reader' is running already"),
         ("nowhere", "Skill 'nowhere' not found"),
         ("asked", "Skill 'w/asked' needs a person's approval"),
+        (
+            "free",
+            "Skill 'w/free' has a weaker sandbox than this run, which may not start it",
+        ),
     ];
     let mut script: Vec<_> = attempts
         .iter()
@@ -94,7 +100,7 @@ fn what_a_run_may_not_start_is_refused_to_its_model() {
     script.push(text("none of them"));
     let rig = Rig::new(SKILLS, script);
     rig.run(&["reader"]).expect_code(0);
-    let told = rig.results(4);
+    let told = rig.results(5);
     for ((_, expected), told) in attempts.iter().zip(&told) {
         assert!(told.starts_with(expected), "{told}");
     }

@@ -293,3 +293,60 @@ fn a_commit_that_no_checkout_could_have_is_refused_by_its_path() {
     assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
     workspace.git(&["fsck", "--strict"]);
 }
+
+/// Shell texts that print the id of a tree that `git fsck` calls an error.
+const MALFORMED: [(&str, &str); 6] = [
+    (
+        "a directory as a file",
+        r"printf '100644 a\0%b' $(bytes $(git rev-parse 'HEAD^{tree}')) | tree",
+    ),
+    (
+        "a missing object",
+        r"printf '100644 a\0%b' $(bytes 1111111111111111111111111111111111111111) | tree",
+    ),
+    (
+        "an empty id",
+        r"printf '100644 a\0%b' $(bytes 0000000000000000000000000000000000000000) | tree",
+    ),
+    (
+        "an entry twice",
+        r"printf '100644 a\0%b100644 a\0%b' $(bytes $b) $(bytes $b) | tree",
+    ),
+    (
+        "entries out of order",
+        r"printf '100644 b\0%b100644 a\0%b' $(bytes $b) $(bytes $b) | tree",
+    ),
+    (
+        "a link as modules",
+        r"printf '120000 .gitmodules\0%b' $(bytes $b) | tree",
+    ),
+];
+
+/// Even if the files of the run are sound again: everybody who fetches the branch gets all of its commits.
+#[test]
+fn a_history_that_others_refuse_to_fetch_does_not_land() {
+    for (case, tree) in MALFORMED {
+        let text = format!(
+            r#"set -e
+bytes() {{ echo "$1" | sed 's/../\\x&/g'; }}
+tree() {{ git hash-object -t tree -w --literally --stdin; }}
+b=$(echo x | git hash-object -w --stdin)
+t=$({tree})
+c=$(git commit-tree "$t" -p HEAD -m evil)
+d=$(git commit-tree HEAD^{{tree}} -p "$c" -m sound)
+git update-ref refs/heads/main "$d"
+echo more >> tracked.txt
+"#
+        );
+        let text = serde_json::to_string(&text).unwrap();
+        let workspace = Workspace::with_skills(&format!(
+            "  - {{id: evil, description: d, mutating: true, shell: bash, run: {text}}}\n"
+        ));
+        let before = workspace.git(&["rev-parse", "HEAD"]);
+        let detail = workspace.run(&["run", "evil", "--json"]).value();
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "bad_object", "{case}: {detail:#}");
+        assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before, "{case}");
+        workspace.git(&["fsck", "--strict"]);
+    }
+}

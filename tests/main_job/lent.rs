@@ -303,3 +303,23 @@ fn a_run_that_replaces_what_is_kept_breaks_no_later_run() {
         }
     }
 }
+
+#[test]
+fn a_cache_is_shared_only_by_runs_with_the_same_rights() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - {id: plants, description: d, mutating: true, keep: [cache/], run: "mkdir -p cache; echo 'echo planted' > cache/tool.sh; exit 1"}
+  - {id: again, description: d, mutating: true, keep: [cache/], run: "cat cache/tool.sh > seen.txt"}
+  - {id: free, description: d, mutating: true, keep: [cache/], sandbox: off, run: "test ! -e cache/tool.sh; echo x > ran.txt"}
+  - {id: granted, description: d, mutating: true, keep: [cache/], sandbox: {write: [~/given]}, run: "test ! -e cache/tool.sh; echo x > ran2.txt"}
+"#,
+    );
+    std::fs::create_dir(workspace.home.join("given")).unwrap();
+    workspace.write(".gitignore", "/cache\n");
+    workspace.commit_all("ignore");
+    workspace.run(&["run", "plants"]).expect_code(1);
+    for skill in ["free", "granted", "again"] {
+        let done = workspace.run(&["run", skill, "--json"]);
+        assert_eq!(done.code, 0, "{skill}: {}", done.stdout);
+    }
+}

@@ -19,8 +19,8 @@ const INTERPRETERS: [&str; 18] = [
     "deno", "perl", "ruby", "php", "lua", "uv",
 ];
 
-/// The paths of files that commands execute which run outside of the sandbox, or in that of any skill: hooks, commands
-/// of `notify`, of secrets, of tool sets, and those of skills with `sandbox: off`.
+/// The paths of files that are executed with more rights than a skill has by default: by hooks, commands of `notify`, of
+/// secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
 pub(crate) fn of(catalog: &Catalog) -> Vec<PathBuf> {
     let config = &catalog.config;
     let workspace = catalog.root.as_path();
@@ -55,6 +55,13 @@ pub(crate) fn of(catalog: &Catalog) -> Vec<PathBuf> {
     found.paths
 }
 
+/// Returns true if commands of a skill may do more than those of a skill that declares nothing.
+fn has_more_rights(skill: &Skill) -> bool {
+    let sandbox = skill.sandbox.as_ref();
+    let is_wider = sandbox.is_none_or(|sandbox| sandbox.unix_sockets || !sandbox.write.is_empty());
+    is_wider || skill.may_control || !skill.env.is_empty()
+}
+
 fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
     let all = [
         &notify.on_failure,
@@ -81,7 +88,7 @@ impl Found<'_> {
         }
         let hooks = skill.hooks.iter().chain(&skill.post_commit);
         hooks.for_each(|hook| self.shell(&hook.command, &cwd));
-        if skill.sandbox.is_some() {
+        if !has_more_rights(skill) {
             return;
         }
         match &skill.run {

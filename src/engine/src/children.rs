@@ -14,6 +14,7 @@ use crate::catalog::Conditions;
 use crate::machine::{CancelKind, Event};
 use crate::model::agent::{Budget, Spent};
 use crate::model::definition::Skill;
+use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::Parent;
 use crate::model::{Diagnostic, Outcome, RunId, RunSpec, SkillRef};
 use crate::protocol::{LogStream, LogsQuery, SubmitRequest};
@@ -228,6 +229,13 @@ fn refusal(parent: &RunSpec, skill: &Skill) -> Option<String> {
     if skill.approval.is_some() {
         return Some(format!(
             "Skill '{name}' needs a person's approval, and nobody is asked in the middle of a run"
+        ));
+    }
+    // It works in the tree of the run, where a model can have changed what its commands execute.
+    let level = |sandbox: Option<&Sandbox>| sandbox.map_or(Level::Off, |sandbox| sandbox.level);
+    if level(skill.sandbox.as_ref()) < level(parent.sandbox.as_ref()) {
+        return Some(format!(
+            "Skill '{name}' has a weaker sandbox than this run, which may not start it"
         ));
     }
     let may_change = parent.may_change() && parent.tree.is_some();

@@ -13,6 +13,7 @@ use crate::differences::differences;
 use crate::error::{GitError, git, git_write, io_at};
 use crate::ids::{Oid, RunId};
 use crate::journal::Observer;
+use crate::objects;
 use crate::open::open;
 use crate::outcome::LandError;
 use crate::plan::MODE_COMMIT;
@@ -95,6 +96,10 @@ fn write_pack(
             "a commit of the skill names `{path}`, which git itself refuses to have in a tree"
         );
         return Err(LandError::refused("bad_path", message));
+    }
+    if let Some(why) = objects::first_problem(&source, &objects).map_err(fail)? {
+        let message = format!("a commit of the skill has {why}, which other repositories refuse");
+        return Err(LandError::refused("bad_object", message));
     }
     for oid in objects {
         pack.insert_object(oid, None).map_err(fail)?;

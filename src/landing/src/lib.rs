@@ -63,6 +63,7 @@ mod journal;
 mod landing;
 mod locks;
 mod loose;
+mod objects;
 pub mod open;
 mod outcome;
 mod passwords;

@@ -30,11 +30,14 @@ pub(super) struct Sockets<'a> {
 /// Refused system calls: each if one of its rules applies, or always if it has none.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Changes flags of inodes by path, which Landlock does not cover; since Linux 6.17.
+const FILE_SETATTR: i64 = 469;
+
 /// Calls that are always refused.
 ///
 /// Those of io_uring open and use sockets unseen by a filter. Keys of the user's session are secrets. The others are of
 /// no use within Landlock, or look past it; a user namespace would allow some of them.
-const REFUSED: [i64; 31] = [
+const REFUSED: [i64; 32] = [
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -66,6 +69,7 @@ const REFUSED: [i64; 31] = [
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
     libc::SYS_reboot,
+    FILE_SETATTR,
 ];
 
 /// System V IPC and POSIX message queues, which all processes of a user share.
@@ -108,6 +112,7 @@ pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
             rules.insert(libc::SYS_listen, Vec::new());
         }
     }
+    rules.insert(libc::SYS_fcntl, vec![leases()?]);
     rules.insert(libc::SYS_prlimit64, vec![limits_of_others()?]);
     rules.insert(libc::SYS_ioctl, typing_for_others()?);
     let rules = also_with_short_pointers(rules);
@@ -189,6 +194,11 @@ fn connecting_while_sending() -> Result<Rules, BackendError> {
         (libc::SYS_sendmmsg, with_flag(3)?),
         (libc::SYS_setsockopt, vec![option?]),
     ]))
+}
+
+/// Taking a lease on a file, which every other process that opens the file waits for, up to 45 s: fcntl(2).
+fn leases() -> Result<SeccompRule, BackendError> {
+    all_of([argument(1, Is::Eq, libc::F_SETLEASE)])
 }
 
 /// Setting limits of another process of the same user, such as the bytes that the engine may write.

@@ -14,6 +14,9 @@ pub struct Owner<'a> {
     pub repository: &'a Path,
     /// The name of the workspace's directory, which the work tree gets too.
     pub name: &'a str,
+    /// What distinguishes the rights of runs that share kept files; empty if nothing is kept. A run with fewer rights
+    /// could otherwise leave a program in a cache that a run with more rights executes.
+    pub rights: &'a str,
 }
 
 /// What a tree is made equal to.

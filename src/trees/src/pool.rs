@@ -37,6 +37,8 @@ struct Owned {
     worker: String,
     repository: PathBuf,
     name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    rights: String,
 }
 
 impl Owned {
@@ -44,6 +46,7 @@ impl Owned {
         self.worker == owner.worker
             && self.repository == owner.repository
             && self.name == owner.name
+            && self.rights == owner.rights
     }
 }
 
@@ -286,6 +289,7 @@ impl Trees {
                     worker: owner.worker.to_owned(),
                     repository: owner.repository.to_owned(),
                     name: owner.name.to_owned(),
+                    rights: owner.rights.to_owned(),
                 };
                 let text = serde_json::to_vec(&mine).unwrap_or_default();
                 let beside = dir.join("owner.new");

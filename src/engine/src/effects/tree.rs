@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use sha2::{Digest, Sha256};
 use workerctl_trees::{Base, Overlay, Owner, Tree, TreeError, Trees};
 
 use super::super::baseline::TreeBase;
@@ -15,6 +16,7 @@ use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, Oid, RepoPath};
 use crate::machine::TREE_LOST;
 use crate::model::RunId;
+use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::TreeSpec;
 
@@ -97,7 +99,7 @@ impl Performer {
         let number = base.start.number;
         let trees = self.trees()?;
         let taken = trees
-            .retake(number, &owner(work, spec))
+            .retake(number, &owner(work, spec, &rights(work, spec)))
             .map_err(|error| tree_failure(Step::Record, work, &error))?;
         Ok(self.hold_tree(work, taken.ok_or_else(gone)?))
     }
@@ -105,7 +107,7 @@ impl Performer {
     fn take_tree(&self, work: &Work, spec: &TreeSpec) -> Result<HeldTree, Failure> {
         let trees = self.trees()?;
         let taken = trees
-            .take(&owner(work, spec))
+            .take(&owner(work, spec, &rights(work, spec)))
             .map_err(|error| tree_failure(Step::Prepare, work, &error))?;
         Ok(self.hold_tree(work, taken))
     }
@@ -230,13 +232,25 @@ impl Performer {
     }
 }
 
-fn owner<'a>(work: &'a Work, spec: &'a TreeSpec) -> Owner<'a> {
+/// A digest of what the commands of a run may do. Runs share kept files only with those of the same rights.
+fn rights(work: &Work, spec: &TreeSpec) -> String {
+    if spec.keep.is_empty() {
+        return String::new();
+    }
+    let run = &work.spec;
+    let rights = (&run.sandbox, &run.env_names, run.may_control);
+    let text = serde_json::to_vec(&rights).unwrap_or_default();
+    hex(&Sha256::digest(text)).chars().take(16).collect()
+}
+
+fn owner<'a>(work: &'a Work, spec: &'a TreeSpec, rights: &'a str) -> Owner<'a> {
     let workdir = Path::new(&spec.workdir);
     let name = workdir.file_name().and_then(|name| name.to_str());
     Owner {
         worker: &work.spec.skill.worker,
         repository: work.spec.repository.as_deref().map_or(workdir, Path::new),
         name: name.unwrap_or("tree"),
+        rights,
     }
 }
 

@@ -20,6 +20,7 @@ fn a_worker_gets_its_own_tree_again_and_never_one_that_is_held() {
         worker,
         repository: &repository,
         name: "repo",
+        rights: "",
     };
     assert!(matches!(
         rig.trees().retake(1, &owner("a")),
@@ -101,6 +102,7 @@ fn a_place_inside_a_work_tree_is_refused() {
         worker: "w",
         repository: &repository,
         name: "repo",
+        rights: "",
     };
     let inside = workerctl_trees::Trees::at(&rig.repo().join("state"));
     assert!(matches!(

@@ -85,6 +85,7 @@ impl Rig {
             worker,
             repository: &repository,
             name: "repo",
+            rights: "",
         };
         self.trees().take(&owner).unwrap()
     }

@@ -1,0 +1,75 @@
+//! Checks of objects that a run made, as `git fsck` makes them: a skill can write any object, and one that is malformed
+//! would keep everybody from fetching the branch that it landed on.
+
+use std::collections::HashSet;
+
+use git2::{ObjectType, Odb, Repository};
+
+/// A name in a tree that git reads itself.
+const MODULES: &[u8] = b".gitmodules";
+
+/// Returns what is wrong with the first malformed object; `None` if all are sound.
+pub(crate) fn first_problem(
+    source: &Repository,
+    objects: &[git2::Oid],
+) -> Result<Option<&'static str>, git2::Error> {
+    let odb = source.odb()?;
+    for oid in objects {
+        let object = odb.read(*oid)?;
+        let problem = match object.kind() {
+            ObjectType::Tree => of_tree(&odb, object.data()),
+            ObjectType::Commit if object.data().contains(&0) => Some("a NUL in its text"),
+            _ => None,
+        };
+        if problem.is_some() {
+            return Ok(problem);
+        }
+    }
+    Ok(None)
+}
+
+/// The content of a tree is a list of `MODE NAME NUL ID`, with 20 bytes of id.
+fn of_tree(odb: &Odb<'_>, content: &[u8]) -> Option<&'static str> {
+    const CUT: Option<&str> = Some("a tree that is cut off");
+    let (mut rest, mut names) = (content, HashSet::new());
+    let mut former: Option<Vec<u8>> = None;
+    while !rest.is_empty() {
+        let Some(space) = rest.iter().position(|byte| *byte == b' ') else {
+            return CUT;
+        };
+        let (mode, after) = (&rest[..space], &rest[space + 1..]);
+        let Some(end) = after.iter().position(|byte| *byte == 0) else {
+            return CUT;
+        };
+        let name = &after[..end];
+        let Some((id, behind)) = after[end + 1..].split_at_checked(20) else {
+            return CUT;
+        };
+        rest = behind;
+        let kind = match mode {
+            b"40000" => Some(ObjectType::Tree),
+            b"100644" | b"100664" | b"100755" | b"120000" => Some(ObjectType::Blob),
+            b"160000" => None,
+            _ => return Some("a tree with an unknown mode"),
+        };
+        if id.iter().all(|byte| *byte == 0) {
+            return Some("a tree with an empty id");
+        }
+        let oid = git2::Oid::from_bytes(id).ok();
+        let found = oid.and_then(|oid| odb.read_header(oid).ok());
+        if kind.is_some_and(|kind| found.is_none_or(|(_, found)| found != kind)) {
+            return Some("a tree whose modes do not fit its objects");
+        }
+        if mode == b"120000" && name.eq_ignore_ascii_case(MODULES) {
+            return Some("a symbolic link as `.gitmodules`");
+        }
+        // Git sorts directories as if their names ended with a slash.
+        let mut key = name.to_vec();
+        key.extend((mode == b"40000").then_some(b'/'));
+        if !names.insert(name) || former.is_some_and(|former| former >= key) {
+            return Some("a tree with entries twice or out of order");
+        }
+        former = Some(key);
+    }
+    None
+}
