@@ -165,8 +165,11 @@ impl Grounds<'_> {
         shown.dedup();
         let mut sealed = self.engine_places();
         sealed.extend(roots.iter().filter(|root| !is_whole(root)).cloned());
+        let home = home.map(|path| real(Path::new(path))).unwrap_or_default();
+        // The home directory of a service may be its state directory. In the container it is an empty one.
+        sealed.retain(|path| *path != home);
         Container {
-            home: home.map(|path| real(Path::new(path))).unwrap_or_default(),
+            home,
             shown,
             links: links
                 .iter()
