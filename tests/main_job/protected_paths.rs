@@ -124,3 +124,60 @@ fn no_result_changes_a_directory_of_the_engine() {
     assert!(!Path::new(&workspace.root).join("state").is_symlink());
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");
 }
+
+#[test]
+fn no_input_copy_or_output_leads_to_a_hidden_file() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - {id: reads, description: d, mutating: true, interface: {inputs: [{name: p, type: path, required: true}]}, run: "cat {p} > out.txt"}
+  - {id: copies, description: d, mutating: true, local: [lent], run: "cat lent/data > out.txt"}
+  - {id: replaces, description: d, interface: {inputs: [{name: n, type: string, required: true}], outputs: [{name: r, destination: "{n}"}]}, run: "cat {r}; echo x > {r}"}
+  - {id: holds, description: d, env: [{name: KEY, secret: {file: ~/../repository/keys/token}}], run: "true"}
+"#,
+    );
+    let definition = workspace.read("workers/w/worker.yaml").unwrap();
+    workspace.write(
+        "workers/w/worker.yaml",
+        &definition.replacen("sandbox: {write: [~/]}\n", "", 1),
+    );
+    workspace.write(".gitignore", "/keys\n/lent\n/notes\n");
+    workspace.commit_all("no grants");
+    workspace.write("keys/token", "a token that is long enough\n");
+    std::os::unix::fs::symlink("keys", workspace.root.join("lent")).unwrap();
+    std::fs::create_dir(workspace.root.join("notes")).unwrap();
+    std::os::unix::fs::symlink("../keys/token", workspace.root.join("notes/today.md")).unwrap();
+    for arguments in [
+        &["run", "reads", "-i", "p=keys/token", "--json"][..],
+        &["run", "reads", "-i", "p=notes/today.md", "--json"],
+        &["run", "copies", "--json"],
+        &["run", "replaces", "-i", "n=keys", "--json"],
+    ] {
+        let shown = workspace.run(arguments).value();
+        let failure = &shown["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "hidden_path", "{arguments:?}: {shown:#}");
+    }
+    assert_eq!(
+        workspace.read("keys/token").unwrap(),
+        "a token that is long enough\n"
+    );
+}
+
+/// The engine writes files into the directory of temporary files before each command; a command may have put links there.
+#[test]
+fn no_file_is_written_through_a_link_in_tmpdir() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: plants
+    description: d
+    interface: {inputs: [{name: text, type: string, required: true}]}
+    run: 'cat {text.file} && rm -rf "$TMPDIR/inputs" && ln -s "$HOME/victim" "$TMPDIR/inputs"'
+    verification: [{command: 'cat {text.file}'}]
+"#,
+    );
+    std::fs::create_dir(workspace.home.join("victim")).unwrap();
+    workspace
+        .run(&["run", "plants", "-i", "text=planted"])
+        .expect_code(5);
+    let victim = std::fs::read_dir(workspace.home.join("victim")).unwrap();
+    assert_eq!(victim.count(), 0);
+}

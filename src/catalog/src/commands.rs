@@ -109,6 +109,16 @@ impl Found<'_> {
     }
 
     fn argv(&mut self, words: &[String], cwd: &Path) {
+        // The text of a tool is given to a shell.
+        if let [shell, option, text] = words
+            && option == "-c"
+            && shell
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| INTERPRETERS.contains(&name))
+        {
+            return self.shell(text, cwd);
+        }
         for word in executed(words) {
             let path = match (word.strip_prefix("~/"), self.home) {
                 (Some(below), Some(home)) => home.join(below),

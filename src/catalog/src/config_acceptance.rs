@@ -16,12 +16,14 @@ pub(crate) const NOT_ACCEPTED: &str = "config-not-accepted";
 type Same = fn(&Config, &Config) -> bool;
 
 /// Settings that say what runs, models and other users may do, and whether both configurations have the same.
-const RIGHTS: [(&str, Same); 14] = [
+const RIGHTS: [(&str, Same); 17] = [
     ("access", |one, other| one.access == other.access),
+    ("agent", |one, other| one.program == other.program),
+    ("approval", |one, other| one.approval == other.approval),
+    ("branch", |one, other| one.branch == other.branch),
     ("budget", |one, other| {
         one.budget == other.budget && one.per_day == other.per_day
     }),
-    ("executor", |one, other| one.program == other.program),
     ("hooks", |one, other| {
         one.post_tools_hooks == other.post_tools_hooks
             && one.post_commit_hooks == other.post_commit_hooks
@@ -33,6 +35,9 @@ const RIGHTS: [(&str, Same); 14] = [
     }),
     ("models", |one, other| one.models == other.models),
     ("notify", |one, other| one.notify == other.notify),
+    ("protected_files", |one, other| {
+        one.protected_files == other.protected_files
+    }),
     ("push", |one, other| one.push == other.push),
     ("sandbox", |one, other| one.sandbox == other.sandbox),
     ("skills", |one, other| {

@@ -294,6 +294,14 @@ impl Grounds<'_> {
         self.engine_names(mounts).into_iter().chain(paths).collect()
     }
 
+    /// Returns true if a path leads to something hidden; for a directory that is taken whole, also if it contains that.
+    pub(super) fn hides(&self, path: &Path, is_whole: bool) -> bool {
+        let path = real(path);
+        let hidden = self.denied(&Mounts::read());
+        let mut hidden = hidden.iter();
+        hidden.any(|hidden| path.starts_with(hidden) || is_whole && hidden.starts_with(&path))
+    }
+
     /// Secrets under the names that lead to them.
     fn secrets_by_name(&self) -> impl Iterator<Item = PathBuf> {
         let is_root = rustix::process::geteuid().is_root();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Patterns that always come first: instructions and settings of agent programs, and files that git, editors and
 /// build servers execute or obey.
-pub const PROTECTED_FILES: [&str; 43] = [
+pub const PROTECTED_FILES: [&str; 45] = [
     ".agent",
     ".agents",
     ".claude",
@@ -48,6 +48,8 @@ pub const PROTECTED_FILES: [&str; 43] = [
     ".husky",
     ".pre-commit-config.yaml",
     ".vscode",
+    "workerctl.yaml",
+    "worker.yaml",
 ];
 
 /// What stands for any number of directories in a pattern.

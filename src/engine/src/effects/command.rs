@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat, unlinkat};
 
 use super::super::work::Work;
 use super::Performer;
@@ -15,6 +16,7 @@ use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
 use crate::protocol::{LogLine, LogStream};
+use crate::sandbox;
 use crate::thread::mask::Masker;
 
 /// How much of a command's output is kept as evidence, in bytes.
@@ -284,23 +286,35 @@ pub(super) fn write_input_files(log: &RunLog, place: &Place) -> Result<(), Strin
         let path = Path::new(path);
         let filled = place.fill(content.expose());
         let is_fixed = matches!(filled, Cow::Borrowed(_));
-        if path.exists() {
-            if is_fixed {
-                continue;
-            }
-            let _ = std::fs::remove_file(path);
-        }
-        let written = path
-            .parent()
-            .map_or(Ok(()), std::fs::create_dir_all)
-            .and_then(|()| {
-                let mut options = std::fs::OpenOptions::new();
-                options.write(true).create_new(true).mode(0o600);
-                options.open(path)?.write_all(filled.as_bytes())
-            });
+        let written = write_input_file(path, filled.as_bytes(), is_fixed);
         written.map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
     }
     Ok(())
+}
+
+/// Writes a file in a directory of the run's temporary files, which its commands may have replaced: no link is followed.
+fn write_input_file(path: &Path, content: &[u8], is_fixed: bool) -> std::io::Result<()> {
+    let place = path
+        .parent()
+        .and_then(|dir| Some((dir.parent()?, dir.file_name()?)));
+    let ((temporary, dir), Some(name)) = (
+        place.ok_or(std::io::ErrorKind::InvalidInput)?,
+        path.file_name(),
+    ) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    let root = std::fs::File::open(temporary)?;
+    sandbox::make_directories_below(&root, Path::new(dir))?;
+    let dir = sandbox::open_below(&root, Path::new(dir), OFlags::DIRECTORY)?;
+    if let Ok(found) = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        if is_fixed && FileType::from_raw_mode(found.st_mode).is_file() {
+            return Ok(());
+        }
+        unlinkat(&dir, name, AtFlags::empty())?;
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    std::fs::File::from(file).write_all(content)
 }
 
 struct Sink<'a> {

@@ -238,7 +238,12 @@ fn rights(work: &Work, spec: &TreeSpec) -> String {
         return String::new();
     }
     let run = &work.spec;
-    let rights = (&run.sandbox, &run.env_names, run.may_control);
+    let rights = (
+        &run.sandbox,
+        &run.env_names,
+        &run.sensitive,
+        run.may_control,
+    );
     let text = serde_json::to_vec(&rights).unwrap_or_default();
     hex(&Sha256::digest(text)).chars().take(16).collect()
 }

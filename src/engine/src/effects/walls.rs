@@ -232,6 +232,46 @@ fn borrowed_by(work: &Work) -> Vec<PathBuf> {
 }
 
 impl Performer {
+    /// Refuses a sandboxed run with an input, a copy of the checkout or an output that leads to a hidden file, because
+    /// the engine would read or replace it with its own rights.
+    pub(super) fn refuse_hidden_paths(&self, work: &Work) -> Result<(), Failure> {
+        let spec = &work.spec;
+        let copied = spec.tree.iter().flat_map(|tree| {
+            let copies = tree.laid_over.iter().filter(|copy| !copy.link);
+            copies.map(|copy| (Path::new(&tree.workdir).join(&copy.path), copy.required))
+        });
+        let outputs = spec
+            .outputs
+            .iter()
+            .filter_map(|output| output.path.as_ref());
+        let outputs = outputs.map(|path| (Path::new(&spec.workspace).join(path), true));
+        let paths: Vec<(PathBuf, bool)> = copied.chain(outputs).collect();
+        if spec.sandbox.is_none() || paths.is_empty() {
+            return Ok(());
+        }
+        let (keys, catalog) = (self.key_files(), self.parts.definitions.current());
+        let grounds = Grounds {
+            workspace: &self.parts.workspace,
+            state_dir: &self.parts.state_dir,
+            trees: self.parts.trees.as_deref().ok(),
+            repository: &[],
+            keys: &keys,
+            environment: &self.parts.environment,
+            catalog: &catalog,
+        };
+        let mut paths = paths.iter();
+        match paths.find(|(path, is_whole)| grounds.hides(path, *is_whole)) {
+            None => Ok(()),
+            Some((path, _)) => {
+                let message = format!(
+                    "`{}` leads to a file that is hidden from runs; name another path",
+                    path.display()
+                );
+                Err(Failure::new(Step::Prepare, "hidden_path", message))
+            }
+        }
+    }
+
     /// The walls of a run's commands; `None`: it asks for none, or does without where the kernel has none.
     pub(super) fn wall(
         &self,

@@ -12,6 +12,8 @@ const LOGIN_BYTES_MAX: u64 = 1024 * 1024;
 pub(super) struct Lent {
     own: PathBuf,
     copy: PathBuf,
+    /// Where the copy lies, without links.
+    real_copy: PathBuf,
     content: Vec<u8>,
 }
 
@@ -28,7 +30,13 @@ impl Lent {
         let content = read(&own).map_err(|error| refused(&error))?;
         let copy = home.join(file);
         write_new(&copy, &content).map_err(|error| refused(&error))?;
-        Ok(Lent { own, copy, content })
+        let real_copy = fs::canonicalize(&copy).map_err(|error| refused(&error))?;
+        Ok(Lent {
+            own,
+            copy,
+            real_copy,
+            content,
+        })
     }
 
     /// Keeps the login that the program has refreshed. One that somebody else has changed meanwhile stays as it is.
@@ -36,7 +44,9 @@ impl Lent {
     /// # Errors
     /// A new one could not be kept: the program may ask for a login the next time.
     pub(super) fn take_back(&self) -> Result<bool, String> {
-        let Ok(now) = read(&self.copy) else {
+        // The program may have put a link in its place, to a file that it cannot read itself.
+        let is_in_place = fs::canonicalize(&self.copy).is_ok_and(|found| found == self.real_copy);
+        let Some(now) = is_in_place.then(|| read(&self.copy)).and_then(Result::ok) else {
             return Ok(false);
         };
         let is_whole =
