@@ -82,7 +82,7 @@ fn a_run_does_not_change_definitions_wherever_they_are() {
         ),
         (
             "plain",
-            "mkdir -p workers/w && echo x > workers/w/worker.yaml && echo x > packages/README.md",
+            "mkdir -p workers/w/skills && echo x > workers/w/skills/a.md && echo x > packages/README.md",
         ),
     ];
     let skills: Vec<String> = skills
