@@ -21,10 +21,10 @@ const INTERPRETERS: [&str; 18] = [
 
 /// The paths of files that are executed with more rights than a skill has by default: by hooks, commands of `notify`, of
 /// secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
-pub(crate) fn of(catalog: &Catalog) -> Vec<PathBuf> {
+pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     let config = &catalog.config;
     let workspace = catalog.root.as_path();
-    let mut found = Found {
+    let mut found = PathCollector {
         home: catalog.home.as_deref(),
         paths: Vec::new(),
     };
@@ -34,7 +34,10 @@ pub(crate) fn of(catalog: &Catalog) -> Vec<PathBuf> {
         .chain(&config.post_commit_hooks);
     hooks.for_each(|hook| found.shell(&hook.command, workspace));
     let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
-    let of_schedules = catalog.schedules.iter().map(|one| &one.policy.notify);
+    let of_schedules = catalog
+        .schedules
+        .iter()
+        .map(|schedule| &schedule.policy.notify);
     for notify in of_workers.chain(of_schedules).chain([&config.notify]) {
         channels(notify).for_each(|text| found.shell(text, workspace));
     }
@@ -73,15 +76,19 @@ fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
     commands.map(|hook| hook.command.as_str())
 }
 
-struct Found<'a> {
+struct PathCollector<'a> {
     home: Option<&'a Path>,
     paths: Vec<PathBuf>,
 }
 
-impl Found<'_> {
+impl PathCollector<'_> {
     fn skill(&mut self, skill: &Skill, workspace: &Path) {
         let cwd = workspace.join(&skill.cwd);
-        for source in skill.secrets.values().filter_map(|one| one.source.as_ref()) {
+        for source in skill
+            .secrets
+            .values()
+            .filter_map(|secret| secret.source.as_ref())
+        {
             if let SecretSource::Command { argv, .. } = source {
                 self.argv(argv, workspace);
             }
@@ -160,7 +167,7 @@ fn executed(words: &[String]) -> Vec<&str> {
     let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
     let mut is_interpreter = INTERPRETERS
         .iter()
-        .any(|one| name.strip_prefix(one).is_some_and(is_version));
+        .any(|interpreter| name.strip_prefix(interpreter).is_some_and(is_version));
     // `..` is no program, and `.` is one only by itself.
     is_interpreter &= name != "..";
     let file = words.filter(|word| !word.starts_with('-'));

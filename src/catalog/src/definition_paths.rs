@@ -68,7 +68,7 @@ impl Catalog {
         collector.workers();
         collector.read_files();
         collector.skills();
-        for path in commands::of(self) {
+        for path in commands::executed_paths(self) {
             collector.names.add(&path);
         }
         collector.paths.files.extend(collector.names.found);

@@ -24,6 +24,8 @@ pub(crate) use models::*;
 pub(crate) use schedule::*;
 pub(crate) use shared::*;
 pub(crate) use skill::*;
+#[cfg(test)]
+pub(crate) use unknown::COMMON;
 pub(crate) use unknown::{refuse_unknown, report_unknown, suggest};
 pub(crate) use worker::*;
 

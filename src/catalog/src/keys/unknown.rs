@@ -39,7 +39,7 @@ const LEVELS: [(&Table, &str); 6] = [
 ];
 
 /// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
-const COMMON: [&str; 19] = [
+pub(crate) const COMMON: [&str; 19] = [
     "id",
     "name",
     "type",
@@ -85,7 +85,7 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn of(key: &str, table: &Table) -> Self {
+    fn find(key: &str, table: &Table) -> Self {
         let known = table.names();
         if table.has("enabled")
             && let Some((_, meant)) = SWITCHES.iter().find(|(word, _)| *word == key)
@@ -124,7 +124,7 @@ fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
             continue;
         }
         let place = value.key_place();
-        match Meaning::of(key, table) {
+        match Meaning::find(key, table) {
             Meaning::Key(meant) => report.error(
                 "key-misspelled",
                 place,

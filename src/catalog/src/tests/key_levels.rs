@@ -1,7 +1,7 @@
 //! A known key at a place where it has no effect, and words that are close to a known key.
 
 use super::{ERROR, NOTE, Workspace, expect, show};
-use crate::keys::{CHECK, CONFIG, EXECUTION, SCHEDULE, SKILL, Table, WORKER_FILE};
+use crate::keys::{CHECK, COMMON, CONFIG, EXECUTION, SCHEDULE, SKILL, Table, WORKER_FILE};
 
 /// Each place with a file that has `KEY` there, and the line and column of the key.
 const PLACES: [(&Table, &str, &str, (u32, u32)); 6] = [
@@ -36,29 +36,6 @@ const PLACES: [(&Table, &str, &str, (u32, u32)); 6] = [
         "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    verification:\n      - command: date\n        KEY: 1\n",
         (8, 9),
     ),
-];
-
-/// Keys that other programs use too, so that one of them elsewhere proves no mistake.
-const COMMON: [&str; 19] = [
-    "id",
-    "name",
-    "type",
-    "version",
-    "description",
-    "skill",
-    "skills",
-    "file",
-    "files",
-    "path",
-    "mode",
-    "check",
-    "command",
-    "start",
-    "end",
-    "when",
-    "at",
-    "inputs",
-    "mcp",
 ];
 
 #[test]

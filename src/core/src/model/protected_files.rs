@@ -76,7 +76,7 @@ impl ProtectedFiles {
     pub fn matcher(&self) -> ProtectedMatcher {
         let defaults = PROTECTED_FILES.iter().copied();
         let all = defaults.chain(self.0.iter().map(String::as_str));
-        ProtectedMatcher(all.map(Pattern::of).collect())
+        ProtectedMatcher(all.map(Pattern::compile).collect())
     }
 }
 
@@ -106,7 +106,7 @@ impl ProtectedMatcher {
     fn last(&self, path: &str, matches: impl Fn(&Pattern, &[&str]) -> bool) -> bool {
         let path = path.to_lowercase();
         let names: Vec<&str> = path.split('/').collect();
-        let found = self.0.iter().rev().find(|one| matches(one, &names));
+        let found = self.0.iter().rev().find(|pattern| matches(pattern, &names));
         found.is_some_and(|pattern| !pattern.excepts)
     }
 }
@@ -138,7 +138,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    fn of(text: &str) -> Pattern {
+    fn compile(text: &str) -> Pattern {
         let (excepts, plain) = match text.strip_prefix('!') {
             Some(plain) => (true, plain),
             None => (false, text),
@@ -214,8 +214,18 @@ mod tests {
     use super::*;
 
     fn with(patterns: &[&str]) -> ProtectedMatcher {
-        assert!(patterns.iter().all(|one| pattern_problem(one).is_none()));
-        ProtectedFiles::new(patterns.iter().map(|one| (*one).to_owned()).collect()).matcher()
+        assert!(
+            patterns
+                .iter()
+                .all(|pattern| pattern_problem(pattern).is_none())
+        );
+        ProtectedFiles::new(
+            patterns
+                .iter()
+                .map(|pattern| (*pattern).to_owned())
+                .collect(),
+        )
+        .matcher()
     }
 
     #[test]
