@@ -6,6 +6,7 @@
 //! between fork and exec.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -297,6 +298,12 @@ fn is_missing(error: &dyn std::error::Error) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
 }
 
+/// The path of a descriptor, without links, as the kernel has it.
+fn opened_path(opened: &PathFd) -> Option<PathBuf> {
+    let number = opened.as_fd().as_raw_fd();
+    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
+}
+
 /// What is not there needs no grant.
 fn granted(
     ruleset: RulesetCreated,
@@ -325,6 +332,11 @@ fn granted(
         Err(error) if is_missing(&error) => return Ok(ruleset),
         Err(error) => return Err(failed(io::Error::other(error))),
     };
+    // The path was decided on without links. If a run has put one there meanwhile, its target was not.
+    let is_same = opened_path(&opened).is_some_and(|found| found == path);
+    if !is_same && !DEVICES.iter().any(|device| Path::new(device) == path) {
+        return Ok(ruleset);
+    }
     ruleset
         .add_rule(PathBeneath::new(opened, access))
         .map_err(|error| WallError::Refused(error.to_string()))
@@ -333,6 +345,32 @@ fn granted(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run can replace a directory by a link between the decision and the grant.
+    #[test]
+    fn a_link_in_the_place_of_a_granted_directory_grants_nothing() {
+        if !walls_stand() {
+            println!("SKIPPED: this kernel has no Landlock");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for name in ["granted", "hidden"] {
+            std::fs::create_dir(root.join(name)).unwrap();
+            std::fs::write(root.join(name).join("file"), name).unwrap();
+        }
+        std::os::unix::fs::symlink("hidden", root.join("link")).unwrap();
+        let wall = Wall {
+            read: ["granted", "link"].map(|name| root.join(name)).to_vec(),
+            ..Wall::default()
+        };
+        let raised = Arc::new(wall.raise().unwrap());
+        let read = move || {
+            ["granted", "link", "hidden"]
+                .map(|name| std::fs::read(root.join(name).join("file")).is_ok())
+        };
+        assert_eq!(raised.within(read).unwrap(), [true, false, false]);
+    }
 
     #[test]
     fn a_directory_that_comes_and_goes_keeps_no_command_from_starting() {

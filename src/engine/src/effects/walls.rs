@@ -289,6 +289,11 @@ impl Performer {
         }
         // Directories for temporary files serve one run after the other; all else is made for one run.
         let of_many = own.len() == 1;
+        for path in &mut own {
+            if let Ok(real) = path.canonicalize() {
+                *path = real;
+            }
+        }
         let repository = borrowed_by(work);
         let keys = self.key_files();
         let definitions = self.parts.definitions.current();
