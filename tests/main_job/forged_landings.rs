@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use workerctl_landing::{Journal, LogLine, MetFile, Plan, Request, Unobserved, land};
+use workerctl_landing::{Journal, MetFile, Plan, Request, Unobserved, land};
 
+use crate::landing::log_line;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually};
 
@@ -48,13 +49,7 @@ fn kept_run() -> (Workspace, String, Value) {
         oid("HEAD"),
         oid(&format!("refs/workerctl/runs/{run}/commit")),
     );
-    let log = LogLine {
-        name: "Ada".to_owned(),
-        email: "ada@example.com".to_owned(),
-        time_s: 1_795_000_000,
-        offset_min: 0,
-        message: "workerctl".to_owned(),
-    };
+    let log = log_line();
     let request = Request {
         repository: &workspace.root,
         run: &run.parse().unwrap(),

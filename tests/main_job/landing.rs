@@ -328,18 +328,23 @@ impl Observer for KilledBefore {
     }
 }
 
-/// Lands as `land` does, and is killed.
-fn land_and_die(workspace: &Workspace, run: &str, step: &'static str) {
-    let landings = workspace.state().join("landings");
-    let from = head(workspace).parse().unwrap();
-    let to = commit_of(workspace, run).parse().unwrap();
-    let log = LogLine {
+/// The reflog entry of a landing.
+pub(crate) fn log_line() -> LogLine {
+    LogLine {
         name: "Ada".to_owned(),
         email: "ada@example.com".to_owned(),
         time_s: 1_795_000_000,
         offset_min: 0,
         message: "workerctl".to_owned(),
-    };
+    }
+}
+
+/// Lands as `land` does, and is killed.
+fn land_and_die(workspace: &Workspace, run: &str, step: &'static str) {
+    let landings = workspace.state().join("landings");
+    let from = head(workspace).parse().unwrap();
+    let to = commit_of(workspace, run).parse().unwrap();
+    let log = log_line();
     let request = Request {
         repository: &workspace.root,
         run: &run.parse().unwrap(),

@@ -3,8 +3,6 @@
 use serde_json::Value;
 
 use super::dialect::tools;
-use super::keys::SKILL;
-use super::restrict;
 use crate::model::Skill;
 
 /// Conditions of a worker's skill. They hold for models and programs that act for one; a person who runs it
@@ -26,7 +24,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of a skill; where two are written the stricter holds.
+    /// Returns those of a skill.
     pub fn of(skill: &Skill) -> Conditions {
         let mut found = Conditions {
             model_invocable: true,
@@ -36,23 +34,14 @@ impl Conditions {
             disallowed_tools: Vec::new(),
             toolsets: Vec::new(),
         };
-        let known = SKILL.names();
         for (key, value) in &skill.kept {
-            match restrict::meant(key, &known) {
-                Some("disable-model-invocation") => {
-                    found.model_invocable &= *value == Value::Bool(false);
-                }
-                Some("user-invocable") => found.user_invocable &= *value == Value::Bool(true),
-                Some("disallowed-tools") => found.disallowed_tools.extend(tools::names(value)),
-                Some("required_tools") => found.required_tools.extend(tools::names(value)),
-                Some("allowed-tools") => {
-                    let allowed = tools::names(value);
-                    match &mut found.allowed_tools {
-                        Some(both) => both.retain(|tool| allowed.contains(tool)),
-                        none => *none = Some(allowed),
-                    }
-                }
-                _ if key == "toolsets" => found.toolsets = tools::names(value),
+            match key.as_str() {
+                "disable-model-invocation" => found.model_invocable = *value == Value::Bool(false),
+                "user-invocable" => found.user_invocable = *value == Value::Bool(true),
+                "disallowed-tools" => found.disallowed_tools = tools::names(value),
+                "required_tools" => found.required_tools = tools::names(value),
+                "allowed-tools" => found.allowed_tools = Some(tools::names(value)),
+                "toolsets" => found.toolsets = tools::names(value),
                 _ => {}
             }
         }

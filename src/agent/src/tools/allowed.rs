@@ -76,10 +76,7 @@ impl Allowed {
     pub fn parse(items: &[String]) -> Result<Self, NotUnderstood> {
         let mut rules = Vec::new();
         for item in items {
-            let grant = grant(item.trim()).map_err(|why| NotUnderstood {
-                item: item.clone(),
-                why,
-            })?;
+            let grant = read_grant(item)?;
             rules.extend(grant.map(|grant| AllowRule {
                 item: item.trim().to_owned(),
                 grant,
@@ -200,8 +197,18 @@ fn quoted(rules: &[&AllowRule]) -> String {
     format!("allowed: {}", items.collect::<Vec<_>>().join(", "))
 }
 
-/// What an item allows; nothing if it names a tool that there is not here.
-pub(super) fn grant(item: &str) -> Result<Option<Grant>, String> {
+/// Reads an item of a list of tools; `None` if it names a tool of another program.
+///
+/// # Errors
+/// The item cannot be understood.
+pub(super) fn read_grant(item: &str) -> Result<Option<Grant>, NotUnderstood> {
+    grant(item.trim()).map_err(|why| NotUnderstood {
+        item: item.to_owned(),
+        why,
+    })
+}
+
+fn grant(item: &str) -> Result<Option<Grant>, String> {
     let (name, pattern) = match item.split_once('(') {
         None => (item, None),
         Some((name, rest)) => {

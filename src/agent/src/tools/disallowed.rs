@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::allowed::{Grant, NotUnderstood, grant};
+use super::allowed::{Grant, NotUnderstood, read_grant};
 use super::built_in::BuiltIn;
 use super::command::simple_command;
 use super::root::relative_to;
@@ -30,10 +30,7 @@ impl Disallowed {
     pub fn parse(items: &[String]) -> Result<Self, NotUnderstood> {
         let mut rules = Vec::new();
         for item in items {
-            let found = grant(item.trim()).map_err(|why| NotUnderstood {
-                item: item.clone(),
-                why,
-            })?;
+            let found = read_grant(item)?;
             let more = found.as_ref().and_then(does_the_same);
             rules.extend(found.into_iter().chain(more));
         }
