@@ -30,7 +30,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("verification", VERIFICATIONS, "checks of every skill, before the skill's own").see("checks", "definitions.md#checks"),
     kept("output"),
     INSTRUCTIONS,
-    key("skills", AnyOf(&[SKILLS, Map(&INSTALLED)]), "its skills, next to those in files of `skills/`").see("skills", "definitions.md#skills").default(Told("the files in `skills/`")),
+    key("skills", AnyOf(&[SKILLS, Map(&INSTALLED)]), "its skills, in addition to the files in `skills/`").see("skills", "definitions.md#skills").default(Told("the files in `skills/`")),
     key("env", VARIABLES, "variables that every skill sees: names of secrets, `{name, secret}` with where the value is, or values such as `{CI: \"1\"}`").see("environment", "definitions.md#environment"),
     key("cwd", String, "directory of the commands, relative to the workspace; a mutating run commits to the repository that it lies in").default(Told("the workspace")),
     key("shell", Words(&["sh", "bash"]), "shell of the texts: `sh` or `bash`").default(Value("sh")),
