@@ -30,12 +30,12 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// Places in definitions whose keys are told apart: a key of one that is written at another is an error.
 const LEVELS: [(&Table, &str); 6] = [
-    (&SKILL, "a skill"),
-    (&WORKER_FILE, "the top level of worker.yaml"),
-    (&EXECUTION, "`execution` of worker.yaml"),
-    (&SCHEDULE, "a schedule"),
-    (&CHECK, "a check of `verification`"),
-    (&CONFIG, "workerctl.yaml"),
+    (&SKILL, "in a skill"),
+    (&WORKER_FILE, "at the top level of worker.yaml"),
+    (&EXECUTION, "in `execution` of worker.yaml"),
+    (&SCHEDULE, "in a schedule"),
+    (&CHECK, "in a check of `verification`"),
+    (&CONFIG, "in workerctl.yaml"),
 ];
 
 /// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
@@ -135,7 +135,7 @@ fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
                 "key-misplaced",
                 place,
                 format!("`{key}` has no effect here"),
-                &format!("`{meant}` belongs in {level}"),
+                &format!("`{meant}` belongs {level}"),
             ),
             Meaning::Nothing => report.note(
                 "unknown-key",

@@ -57,7 +57,7 @@ fn every_known_key_at_every_other_place_is_an_error_that_names_its_place() {
                 let hint = found.and_then(|problem| problem.hint.as_deref());
                 let hint = hint.unwrap_or_default();
                 assert!(
-                    hint.contains("belongs in") || hint.contains("did you mean"),
+                    hint.contains("belongs ") || hint.contains("did you mean"),
                     "`{key}` in {}: {shown}",
                     table.name
                 );
@@ -74,7 +74,7 @@ fn a_key_names_the_place_that_it_belongs_in() {
         (
             3,
             "notify",
-            "`notify` belongs in the top level of worker.yaml",
+            "`notify` belongs at the top level of worker.yaml",
         ),
         (3, "enabled", "`enabled` belongs in a schedule"),
         (3, "overlap", "`overlap` belongs in a schedule"),

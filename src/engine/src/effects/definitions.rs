@@ -33,14 +33,14 @@ impl Restricted {
         let shown = path.display();
         if self.definitions.include(path, is_way) {
             let message = format!(
-                "`{shown}` defines what is run, and a run in the sandbox does not change that unseen: a person can make the change, or `approval_required: true` lets one see such results first"
+                "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
             );
             return Err(Failure::new(step, "definitions_changed", message));
         }
         let text = path.to_string_lossy();
         if self.protected.protect(&text) || is_way && self.protected.lead_through(&text) {
             let message = format!(
-                "`{shown}` decides what agents and later runs may do, and a run in the sandbox does not change that unseen: a person can make the change, or `approval_required: true` lets one see such results first"
+                "`{shown}` controls what agents and later runs may do, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
             );
             return Err(Failure::new(step, "protected_files", message));
         }

@@ -93,7 +93,7 @@ impl Performer {
 /// Names entries of `keep` that the run replaced by something of another type.
 fn unkept_notes(change: &RunResult) -> impl Iterator<Item = String> {
     change.unkept.iter().map(|path| {
-        format!("`{path}` is not kept for the next run: `keep` keeps directories and regular files, and it has to stay what it was")
+        format!("`{path}` is not kept for the next run, because the run replaced it with another type of file")
     })
 }
 
