@@ -16,7 +16,7 @@ pub(crate) const NOT_ACCEPTED: &str = "config-not-accepted";
 type Same = fn(&Config, &Config) -> bool;
 
 /// Settings that say what runs, models and other users may do, and whether both configurations have the same.
-const RIGHTS: [(&str, Same); 17] = [
+const RIGHTS: [(&str, Same); 20] = [
     ("access", |one, other| one.access == other.access),
     ("agent", |one, other| one.program == other.program),
     ("approval", |one, other| one.approval == other.approval),
@@ -28,11 +28,13 @@ const RIGHTS: [(&str, Same); 17] = [
         one.post_tools_hooks == other.post_tools_hooks
             && one.post_commit_hooks == other.post_commit_hooks
     }),
+    ("instances", |one, other| one.instances == other.instances),
     ("limits", |one, other| one.limits == other.limits),
     ("mcp", |one, other| {
         let (one, other) = (&one.mcp, &other.mcp);
         one.mutating == other.mutating && one.tools == other.tools && one.http == other.http
     }),
+    ("metrics", |one, other| one.metrics_dir == other.metrics_dir),
     ("models", |one, other| one.models == other.models),
     ("notify", |one, other| one.notify == other.notify),
     ("protected_files", |one, other| {
@@ -50,6 +52,7 @@ const RIGHTS: [(&str, Same); 17] = [
                 &other.untrusted,
             )
     }),
+    ("threads", |one, other| one.threads_dir == other.threads_dir),
     ("toolsets", |one, other| one.toolsets == other.toolsets),
     ("web", |one, other| one.web == other.web),
     ("workers", |one, other| one.workers == other.workers),
@@ -65,7 +68,9 @@ pub(super) fn config_in_force(
     options: Options<'_>,
 ) -> (Config, bool, Vec<Problem>) {
     let (config, text, mut problems) = config_file::read_with_text(root);
-    let is_broken = problems.iter().any(|one| one.severity == Severity::Error);
+    let is_broken = problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error);
     let (config, is_known) = last_good_config(config, &mut problems, previous);
     let previous = previous.filter(|previous| previous.config_is_known && !is_broken);
     let (Some(previous), Some(accepts)) = (previous, options.accepts_config) else {

@@ -7,7 +7,6 @@ use crate::view::View;
 /// What people write for another key, though it looks nothing like it.
 const SYNONYMS: &[(&str, &str)] = &[
     ("command", "run"),
-    ("comand", "run"),
     ("cmd", "run"),
     ("inputs", "interface"),
     ("outputs", "interface"),
@@ -28,7 +27,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("distrusted", "untrusted"),
 ];
 
-/// Places in definitions whose keys are told apart: a key of one that is written at another is an error.
+/// Places in definitions: a key of one of them that is written at another is an error.
 const LEVELS: [(&Table, &str); 6] = [
     (&SKILL, "in a skill"),
     (&WORKER_FILE, "at the top level of worker.yaml"),
@@ -61,7 +60,7 @@ pub(crate) const COMMON: [&str; 19] = [
     "mcp",
 ];
 
-/// Words of other systems for a schedule that is off, or has an end, with what is written here.
+/// Words of other systems for a schedule that is off, or has an end, with the key and value to write instead.
 const SWITCHES: [(&str, &str); 10] = [
     ("disabled", "enabled: false"),
     ("disable", "enabled: false"),
@@ -103,7 +102,9 @@ impl Meaning {
                 return Self::Elsewhere(same, place);
             }
         }
-        match nearest(key, &known) {
+        let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();
+        let misspelled = || nearest(key, &words).and_then(|word| synonym(word, &known));
+        match nearest(key, &known).or_else(misspelled) {
             Some(near) => Self::Key(near.to_owned()),
             None => Self::Nothing,
         }
