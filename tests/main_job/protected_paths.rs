@@ -181,3 +181,22 @@ fn no_file_is_written_through_a_link_in_tmpdir() {
     let victim = std::fs::read_dir(workspace.home.join("victim")).unwrap();
     assert_eq!(victim.count(), 0);
 }
+
+#[test]
+fn no_working_directory_is_created_through_a_link() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: plants
+    description: d
+    mutating: true
+    cwd: sub/deep
+    run: 'cd ../.. && rm -rf sub && ln -s "$HOME/victim" sub'
+    verification: [{command: 'true'}]
+"#,
+    );
+    std::fs::create_dir_all(workspace.root.join("sub/deep")).unwrap();
+    std::fs::create_dir(workspace.home.join("victim")).unwrap();
+    workspace.run(&["run", "plants"]).expect_code(5);
+    let victim = std::fs::read_dir(workspace.home.join("victim")).unwrap();
+    assert_eq!(victim.count(), 0);
+}

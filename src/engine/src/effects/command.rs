@@ -135,9 +135,8 @@ impl Performer {
         let place = place.map_err(|failure| refused(&failure.code, &failure.message))?;
         write_input_files(log, &place).map_err(|message| refused("scratch", &message))?;
         let cwd = place.of(&work.spec.cwd);
-        // A directory without a tracked file is in no base.
-        if work.spec.tree.is_some() && cwd.symlink_metadata().is_err() {
-            let _ = std::fs::create_dir_all(&cwd);
+        if let Some((_, root)) = &place.mapped {
+            create_empty_directory(root, &cwd);
         }
         let program = program_of(invocation, &place);
         let owner = Owner {
@@ -172,6 +171,24 @@ impl Performer {
             grace: Duration::from_millis(self.parts.grace_ms),
             ..process::Limits::default()
         }
+    }
+}
+
+/// Creates the working directory of a command if no commit has it because it holds no tracked file.
+///
+/// Does nothing if a link leads out of the tree, because an earlier command of the run may have put it there.
+fn create_empty_directory(tree: &Path, cwd: &Path) {
+    if cwd.symlink_metadata().is_ok() {
+        return;
+    }
+    let existing = cwd.ancestors().find(|path| path.symlink_metadata().is_ok());
+    let existing = existing.and_then(|path| path.canonicalize().ok());
+    let tree = tree.canonicalize().ok();
+    if let (Some(existing), Some(tree)) = (existing, tree)
+        && existing.starts_with(tree)
+    {
+        // The command fails to start in a missing directory, with its path in the message.
+        let _ = std::fs::create_dir_all(cwd);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::{RunId, RunSpec};
 pub(super) struct Place {
     placeholder: String,
     /// The work tree as people see it, and what takes its place; none for runs without a tree.
-    mapped: Option<(PathBuf, PathBuf)>,
+    pub(super) mapped: Option<(PathBuf, PathBuf)>,
     /// What stands for the place of outputs, and that place.
     outputs: Option<(String, PathBuf)>,
 }
