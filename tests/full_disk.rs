@@ -1,8 +1,8 @@
 //! A full disk under repository and state while runs are under way: the daemon stays, refuses new work and
 //! says why, goes on by itself once there is space, and has lost nothing.
 //!
-//! `WORKERCTL_TEST_ROUNDS=<n>` sets how often the disk fills up (2 by default). Without root this says
-//! `SKIPPED`.
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets how often the disk fills up (2 by default). Without root it is
+//! skipped.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

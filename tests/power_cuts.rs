@@ -6,7 +6,7 @@
 //! claims is there.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of cuts (3 by default, 300 before a release). Without root,
-//! loop devices or ext4 this says `SKIPPED`.
+//! loop devices or ext4 it is skipped.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -2,7 +2,7 @@
 //! that is lost, and the next engine brings everything to one end.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets at how many places each call fails (2 by default; a number in the
-//! thousands means: at every one). Without `strace` this says `SKIPPED`.
+//! thousands means: at every one). Without `strace` it is skipped.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -2,7 +2,7 @@
 //! socket, killed, hung, failed, drained, stopped.
 //!
 //! A systemd of its own is booted over the machine's programs; see `systemd_boot/guest.rs`. That needs
-//! root, namespaces, overlayfs, a cgroup2 tree and systemd below /usr; without them this says `SKIPPED`.
+//! root, namespaces, overlayfs, a cgroup2 tree and systemd below /usr; without them it is skipped.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -35,7 +35,7 @@ fn probe_of_another_user() {
 #[test]
 fn another_user_is_refused_by_every_operation_even_where_the_files_would_let_him_in() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can become another user");
+        xtest::skip("only root can become another user");
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -82,7 +82,7 @@ fn listener_of_another_user() {
 #[test]
 fn an_engine_of_another_user_is_not_believed() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can become another user");
+        xtest::skip("only root can become another user");
         return;
     }
     // Root's client meets a listener that a child opened as somebody else.

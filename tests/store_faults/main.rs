@@ -2,7 +2,7 @@
 //! failing calls, damage, and two engines at once.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` multiplies the number of rounds (default 1). What needs root, loop
-//! devices or strace says `SKIPPED` and why where it cannot be had.
+//! devices or strace is skipped where it cannot be had.
 
 #[cfg(test)]
 use workerctl::store::{Batch, Write};

@@ -23,10 +23,7 @@ impl Dice {
     }
 }
 
-/// Says that a test was not done.
-pub(crate) fn skip(why: &str) {
-    println!("SKIPPED: {why}");
-}
+pub(crate) use xtest::skip;
 
 /// Runs a program and answers whether it succeeded; what it says is shown when it did not.
 pub(crate) fn run_tool(program: &str, arguments: &[&str]) -> bool {

@@ -56,7 +56,7 @@ fn what_may_not_be_read_is_named_and_the_rest_is_read() {
     mode(&locked, 0);
     mode(&root, 0);
     if std::fs::read(&locked).is_ok() {
-        println!("skipped: this user may read everything");
+        xtest::skip("root reads every file");
         mode(&root, 0o755);
         return;
     }

@@ -21,7 +21,4 @@ mod places;
 mod power;
 mod rig;
 
-/// Says that a test cannot run here.
-fn skip(why: &str) {
-    println!("SKIPPED: {why}");
-}
+use xtest::skip;

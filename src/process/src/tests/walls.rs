@@ -73,7 +73,7 @@ impl Ground {
 
 fn walls_or_skip() -> bool {
     if !walls_stand() {
-        println!("SKIPPED: the kernel has Landlock ABI {}", landlock_abi());
+        xtest::skip(&format!("the kernel has Landlock ABI {}", landlock_abi()));
     }
     walls_stand()
 }
@@ -149,7 +149,7 @@ fn this_process_is_neither_signalled_nor_traced() {
 #[test]
 fn sockets_are_those_that_are_granted() {
     if !walls_or_skip() || landlock_abi() < 4 || !Path::new("/usr/bin/python3").exists() {
-        println!("SKIPPED: it takes Landlock with TCP, and python3");
+        xtest::skip("it takes Landlock with TCP, and python3");
         return;
     }
     let ground = Ground::new();
@@ -212,7 +212,7 @@ fn sockets_are_those_that_are_granted() {
 #[test]
 fn neither_limits_nor_the_terminal_of_others_are_touched() {
     if !walls_or_skip() || !Path::new("/usr/bin/python3").exists() {
-        println!("SKIPPED: it takes python3");
+        xtest::skip("it takes python3");
         return;
     }
     let ground = Ground::new();

@@ -1,0 +1,60 @@
+//! Helpers for the tests of all packages.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Reports that the current test, or a part of it, cannot run on this machine.
+///
+/// `cargo test` hides the output of tests that pass. So the report is also kept in a file, and the last test of
+/// `cargo test`, which is the one of this package, prints all reports.
+///
+/// # Panics
+/// If the report cannot be written.
+pub fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a thread of a test");
+    println!("SKIPPED {test}: {reason}");
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(reports());
+    file.and_then(|mut file| file.write_all(format!("{test}: {reason}\n").as_bytes()))
+        .expect("the report of a skipped test is kept");
+}
+
+/// Returns the file with the reports of this run of `cargo test`, which is the parent of all test programs.
+fn reports() -> PathBuf {
+    let program = std::env::current_exe().expect("a test program has a path");
+    let parent = std::os::unix::process::parent_id();
+    program.with_file_name(format!("skipped-tests-{parent}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_tests_are_listed() {
+        let reports = std::fs::read_to_string(super::reports()).unwrap_or_default();
+        let mut skipped: Vec<&str> = reports.lines().collect();
+        skipped.sort_unstable();
+        skipped.dedup();
+        let mut text = format!("\nskipped tests: {}\n", skipped.len());
+        for report in skipped {
+            text += &format!("  SKIPPED {report}\n");
+        }
+        // Not by a macro for printing, whose output would be hidden.
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
+        let own = super::reports();
+        for entry in own.parent().unwrap().read_dir().unwrap().flatten() {
+            if entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("skipped-tests-")
+            {
+                // Another test program may have removed it.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
