@@ -20,6 +20,8 @@ mod context;
 mod destinations;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
+#[path = "main_job/failed_pushes.rs"]
+mod failed_pushes;
 #[path = "main_job/forged_landings.rs"]
 mod forged_landings;
 #[path = "main_job/git_settings.rs"]

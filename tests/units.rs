@@ -2,8 +2,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
-    reason = "what prepares a test fails by panicking and says when it is skipped"
+    reason = "what prepares a test fails by panicking"
 )]
 
 use std::path::{Path, PathBuf};

@@ -53,6 +53,7 @@ pub(crate) fn schedule(id: &str) -> ScheduleView {
         last: None,
         succeeded_at: None,
         failures: 0,
+        blocked: None,
         expected_by: None,
         overdue: false,
         kept: None,

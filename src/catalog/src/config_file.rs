@@ -277,6 +277,9 @@ impl<'a> Reader<'a, '_> {
         self.config.push = self
             .value("push", report, isolation::push)
             .and_then(PushTo::remote);
+        let push_timeout = self.value("push_timeout", report, |view, report| {
+            view.millis("push_timeout", report)
+        });
         let wait = self.value("land_wait", report, |view, report| {
             view.millis("land_wait", report)
         });
@@ -301,6 +304,7 @@ impl<'a> Reader<'a, '_> {
         config.approval.before = before;
         config.approval.expires_ms = expires.unwrap_or(config.approval.expires_ms);
         config.sandbox = sandbox.unwrap_or_default();
+        config.push_timeout_ms = push_timeout.unwrap_or(config.push_timeout_ms);
         config.land_wait_ms = wait.unwrap_or(config.land_wait_ms);
         let trees = &mut config.trees;
         trees.max = max

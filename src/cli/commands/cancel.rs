@@ -4,7 +4,7 @@ use crate::cli::exit::Exit;
 use crate::cli::render::line::{BOLD, Line};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, Outcome};
 use crate::protocol::CancelRequest;
 
 #[derive(Debug, clap::Args)]
@@ -29,6 +29,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         session.print_json(&summary, "run");
     } else {
         let state = match &summary.outcome {
+            Some(Outcome::Succeeded) => "succeeded; its push is not tried again".to_owned(),
             Some(outcome) => outcome.name().to_owned(),
             None => format!("is asked to end ({})", summary.phase),
         };

@@ -236,6 +236,7 @@ fn landing(config: &Config) -> Vec<Setting> {
             ..optional("branch", name, "none")
         },
         optional("push", config.push.as_deref(), "nothing is pushed"),
+        span("push_timeout", config.push_timeout_ms),
         span("land_wait", config.land_wait_ms),
         list("protected_files", config.protected_files.patterns()),
         Setting {

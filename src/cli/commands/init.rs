@@ -80,6 +80,7 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # push: false
 
 # How long a result waits while a lock or a changed file is in its way, and bounds of the trees that runs work in.
+# push_timeout: 5m
 # land_wait: 10m
 # trees: {max: 8, min_free: 1GiB, idle: 14d}
 

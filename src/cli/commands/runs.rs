@@ -156,6 +156,9 @@ pub(crate) fn table(runs: &[RunSummary], zone: Zone) -> Table {
         if run.kept_commit.is_some() {
             state = state.styled(CARE, ", commit kept");
         }
+        if run.push_error.is_some() {
+            state = state.styled(CARE, ", not pushed");
+        }
         let commit = run.newest_commit().map_or("", String::as_str);
         table.row(vec![
             run.run.short().into(),

@@ -9,7 +9,7 @@ use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::duration::show_millis;
-use crate::model::{Diagnostic, RunId, Zone};
+use crate::model::{Diagnostic, FailedPush, RunId, Zone};
 use crate::protocol::{FailingView, Status, TreesView, UndeliveredView};
 
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let status = control.status()?;
     if session.json() {
         session.print_json(&status, "status");
-        return Ok(Exit::Ok);
+        return Ok(exit_of(&status));
     }
     let width = session.io.table_width();
     print(&mut session.io.out, &status, width);
@@ -30,7 +30,19 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         let text = "no daemon runs: runs that wait are started when one does (`workerctl daemon`)";
         diagnostic::hint(&mut session.io.err, text);
     }
-    Ok(Exit::Ok)
+    Ok(exit_of(&status))
+}
+
+/// Returns 1 if work is not done that should be: nothing fires the schedules, a due run could not start, a result was
+/// not pushed, or none can be committed.
+fn exit_of(status: &Status) -> Exit {
+    let has_no_daemon = status.schedules > 0 && status.pid == std::process::id();
+    let is_blocked = status.failing.iter().any(|one| one.blocked.is_some());
+    let is_ill = has_no_daemon
+        || is_blocked
+        || !status.failed_pushes.is_empty()
+        || status.git_problem.is_some();
+    if is_ill { Exit::Failed } else { Exit::Ok }
 }
 
 fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
@@ -121,10 +133,27 @@ fn print_alarms(out: &mut Stream<'_>, status: &Status) {
         let text = told_of_notice(undelivered, times::zone(&status.timezone));
         out.prose(Line::of(BAD, format!("{:<10} ", "notice")).text(text), 11);
     }
+    for push in &status.failed_pushes {
+        let text = failed_push(push, times::zone(&status.timezone));
+        let line = Line::of(BAD, format!("{:<10} ", "not pushed")).text(text);
+        out.prose(line, 11);
+        out.prose(Line::of(DIM, " ".repeat(11)).text(push.hint()), 11);
+    }
 }
 
 /// How often in a row a schedule has failed, and by which run that can be seen.
 pub(super) fn told_of_failures(failing: &FailingView) -> String {
+    if let Some(blocked) = &failing.blocked {
+        let why = blocked
+            .reason
+            .as_deref()
+            .unwrap_or("its definition has an error");
+        return format!(
+            "{}, the slot of {} did not run: {why}",
+            failing.schedule,
+            blocked.at.rfc3339()
+        );
+    }
     let times = match failing.failures {
         1 => "the last run".to_owned(),
         failures => format!("{failures} runs in a row"),
@@ -137,6 +166,22 @@ pub(super) fn told_of_failures(failing: &FailingView) -> String {
         ""
     };
     format!("{}, {times} did not succeed{paused}{run}", failing.schedule)
+}
+
+/// Describes a branch that could not be pushed.
+pub(super) fn failed_push(push: &FailedPush, zone: Zone) -> String {
+    let next = match push.next_try {
+        Some(at) => format!("a daemon tries again at {}", at.rfc3339_in(zone)),
+        None => "it was cancelled".to_owned(),
+    };
+    let runs: Vec<String> = push.runs.iter().map(|run| run.short()).collect();
+    format!(
+        "{}; failed {} since {}, {next} (runs: {})",
+        FailedPush::describe(&push.remote, &push.branch, &push.message),
+        count64(u64::from(push.tries), "time"),
+        push.since.rfc3339_in(zone),
+        runs.join(", "),
+    )
 }
 
 /// Which notice was not delivered, and why.
@@ -173,9 +218,10 @@ fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, S
         .as_ref()
         .map(|found| ("trees", of_trees(found)));
     let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
+    let git = status.git_problem.clone().map(|why| ("git", why));
     let config = status.held_config.as_ref();
     let config = config.map(|why| ("config", format!("{why}; {ACCEPT_CONFIG}")));
-    [config, awaiting, scheduled, trees, kept]
+    [config, git, awaiting, scheduled, trees, kept]
         .into_iter()
         .flatten()
 }

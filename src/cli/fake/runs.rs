@@ -38,6 +38,7 @@ pub(crate) fn summary() -> RunSummary {
         commit: Some("3f2a1bc4d5e6f708192a3b4c5d6e7f8091a2b3c4".to_owned()),
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        push_error: None,
         spent: None,
         parent: None,
         schedule: None,

@@ -3,11 +3,14 @@
 mod acts;
 mod approval;
 mod attempts;
+mod commit;
 mod turns;
 
 pub(crate) use approval::asked;
 use approval::inputs;
 use attempts::{attempts, refused_by_sandbox};
+pub(crate) use commit::unlanded_hint;
+use commit::{commit, not_landed};
 
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
@@ -19,9 +22,6 @@ use crate::protocol::{RunDetail, RunSummary};
 
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES_MAX: usize = 20;
-
-/// Commits of a skill that are shown.
-const COMMITS_SHOWN_MAX: usize = 10;
 
 /// Changed paths that are shown.
 const PATHS_SHOWN_MAX: usize = 20;
@@ -90,10 +90,17 @@ pub(crate) fn ending(out: &mut Stream<'_>, detail: &RunDetail) {
     for path in &detail.not_restored {
         out.line(Line::of(BAD, "  not restored  ").text(path));
     }
-    for warning in &detail.warnings {
+    warnings(out, detail);
+    field(out, "thread", &detail.thread_path);
+}
+
+/// Prints warnings. A failed push is shown with the commit.
+fn warnings(out: &mut Stream<'_>, detail: &RunDetail) {
+    let push = detail.summary.push_error.as_deref();
+    let is_shown = |warning: &&String| push.is_none_or(|error| !warning.ends_with(error));
+    for warning in detail.warnings.iter().filter(is_shown) {
         out.line(Line::of(CARE, "  warning  ").output(PLAIN, warning));
     }
-    field(out, "thread", &detail.thread_path);
 }
 
 /// In one line each: why a run did not succeed, and what of it was not put back.
@@ -137,9 +144,7 @@ pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
     out.line(headline(&detail.summary));
     outcome_detail(out, detail);
     checks(out, detail);
-    for warning in &detail.warnings {
-        out.line(Line::of(CARE, "  warning  ").output(PLAIN, warning));
-    }
+    warnings(out, detail);
 }
 
 /// Everything that is known of a run.
@@ -393,77 +398,6 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
             DIM,
             format!("    and {more} more: `workerctl diff {run}`"),
         ));
-    }
-}
-
-/// Returns the command that shows the change of a mutating run that has ended without a commit.
-fn not_landed(summary: &RunSummary) -> Option<String> {
-    let has_ended = summary.mutating && summary.outcome.is_some();
-    let is_landed = summary.commit.is_some() || summary.kept_commit.is_some();
-    (has_ended && !is_landed).then(|| format!("workerctl diff {}", summary.run.short()))
-}
-
-/// Returns a hint at the change of a run that was resolved: recording its outcome lands nothing.
-pub(crate) fn unlanded_hint(summary: &RunSummary) -> Option<Line> {
-    let diff = not_landed(summary)?;
-    let kept = format!("refs/workerctl/runs/{}/commit", summary.run);
-    Some(Line::of(DIM, "hint: ").text(format!(
-        "nothing of it lands: `{diff}` shows what it changed, `git merge --squash {kept}` applies it"
-    )))
-}
-
-fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
-    let summary = &detail.summary;
-    made_by_the_skill(out, summary);
-    if let Some(commit) = &summary.commit {
-        let branch = detail.branch.as_ref();
-        let on = branch.map_or_else(String::new, |branch| format!("  on {branch}"));
-        return field(out, "commit", &format!("{commit}{on}"));
-    }
-    if let Some(kept) = &summary.kept_commit {
-        field(out, "kept", &format!("{kept}, on no branch"));
-        let is_told = matches!(summary.outcome, Some(Outcome::Unknown { .. }));
-        if let Some(next) = next_step(summary).filter(|_| !is_told) {
-            hint(out, &next);
-        }
-        return;
-    }
-    if !summary.commits_made.is_none() {
-        return;
-    }
-    let succeeded = matches!(summary.outcome, Some(Outcome::Succeeded));
-    match &detail.results.commit {
-        StepResult::Skipped { why } if succeeded && summary.mutating => {
-            field(out, "commit", &format!("none: {}", why.replace('_', " ")));
-        }
-        StepResult::Pending | StepResult::Passed | StepResult::Skipped { .. }
-            if succeeded && !summary.mutating && detail.outputs.iter().any(|o| o.written) =>
-        {
-            field(
-                out,
-                "commit",
-                "none: the skill is not mutating, its outputs stay in the work tree",
-            );
-        }
-        StepResult::Pending
-        | StepResult::Passed
-        | StepResult::Failed { .. }
-        | StepResult::Skipped { .. }
-        | StepResult::Unknown { .. } => {}
-    }
-}
-
-fn made_by_the_skill(out: &mut Stream<'_>, summary: &RunSummary) {
-    let made = &summary.commits_made;
-    let shown = made.newest.iter().rev().take(COMMITS_SHOWN_MAX);
-    let shown: Vec<&String> = shown.collect();
-    let left = made.count.saturating_sub(shown.len() as u64);
-    if left > 0 {
-        let text = format!("{left} earlier ones of the skill itself");
-        field(out, "commit", &text);
-    }
-    for commit in shown.into_iter().rev() {
-        field(out, "commit", &format!("{commit}  by the skill itself"));
     }
 }
 

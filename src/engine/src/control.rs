@@ -223,7 +223,9 @@ impl Control for EngineControl {
     }
 
     fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
-        listing::page(&self.view, self.store.as_ref(), query)
+        let mut page = listing::page(&self.view, self.store.as_ref(), query)?;
+        self.add_push_errors(page.runs.iter_mut());
+        Ok(page)
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
@@ -233,6 +235,7 @@ impl Control for EngineControl {
             approval::complete(view, &shown, &self.factory.state_dir);
         }
         detail.acts.extend(self.repeated(shown.spec.run)?);
+        self.add_push_errors(std::iter::once(&mut detail.summary));
         Ok(detail)
     }
 
@@ -248,8 +251,11 @@ impl Control for EngineControl {
             CancelKind::Graceful
         };
         let by = request.by.clone().unwrap_or_else(|| "unknown".to_owned());
-        let answer = self.ask(Request::Cancel { run, kind, by })?;
-        summary_of(answer)
+        match self.ask(Request::Cancel { run, kind, by })? {
+            // The run has ended, and the push of its branch is not tried again.
+            Answer::Done => Ok(shown.summary.clone()),
+            answer => summary_of(answer),
+        }
     }
 
     fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {

@@ -29,6 +29,7 @@ mod commit;
 mod dispatch;
 mod drain;
 mod notices;
+mod pushes;
 mod requests;
 mod scheduling;
 mod sealing;
@@ -45,6 +46,7 @@ const GATHER: Duration = Duration::from_micros(1_500);
 pub(crate) use admission::Orphans;
 use approvals::deadline;
 pub(crate) use notices::Board;
+pub(crate) use pushes::FailedPushes;
 use sealing::Sealing;
 
 /// What the core loop is built from.
@@ -67,6 +69,8 @@ pub(super) struct CoreParts {
     pub schedules: StoredSchedules,
     /// What the store has to be told.
     pub board: Board,
+    /// Branches whose last push failed.
+    pub pushes: FailedPushes,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.
@@ -135,6 +139,7 @@ pub(super) struct Core {
     preparing: usize,
     /// What is to be told.
     board: Board,
+    pushes: FailedPushes,
 
     /// What earlier engines may have left running, until that is settled.
     unsettled: Option<Box<dyn Orphans>>,
@@ -168,6 +173,7 @@ impl Core {
             scheduler: Scheduler::new(parts.schedules),
             preparing: 0,
             board: parts.board,
+            pushes: parts.pushes,
             unsettled: None,
             draining: None,
             keys_forgotten_ms: 0,
@@ -249,6 +255,7 @@ impl Core {
             self.view.set_agenda(agenda);
         }
         self.tell();
+        self.push_again();
         self.evict();
         if self.scheduler.has_seen_many() {
             self.pool.give_back_memory();
@@ -283,6 +290,7 @@ impl Core {
                 scheduler.on_probed(context, &schedule, own, probe);
             }),
             Delivery::Notified { subject, told } => self.on_told(turn, &subject, told),
+            Delivery::Pushed { push, result } => self.on_pushed(turn, &push, result),
         }
     }
 
@@ -308,6 +316,7 @@ impl Core {
         if let Event::Closed = event {
             self.on_closed(turn, run);
         } else {
+            self.run_pushed(turn, run, &event);
             self.record(turn, run, event);
         }
     }
@@ -374,13 +383,12 @@ impl Core {
                 self.queue.readmit(run, needs);
             }
             State::Queued if !was_queued => self.queue.requeue(run),
-            State::Finished { .. } if !was_finished => {
-                let summary = live.summary();
-                turn.after.push(Write::Finished(Box::new(summary)));
-                self.queue.release(run);
-            }
+            State::Announcing { .. } if live.pushes() => self.queue.release_repository(run),
             State::Finished { .. } => {
                 turn.after.push(Write::Finished(Box::new(live.summary())));
+                if !was_finished {
+                    self.queue.release(run);
+                }
             }
             _ => self.queue.unpark(run),
         }

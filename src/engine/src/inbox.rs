@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::refusals::busy;
 use super::request::{Answer, Envelope, Request, Submission};
 use super::trigger_probe::ProbeResult;
-use super::work::NoticeResult;
+use super::work::{NoticeResult, PushResult};
 use crate::machine::Event;
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, FailedPush, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
 pub(super) const REQUESTS_MAX: usize = 1_024;
@@ -65,6 +65,13 @@ pub(super) enum Delivery {
         subject: String,
         /// How it ended.
         told: NoticeResult,
+    },
+    /// A push without a run has ended.
+    Pushed {
+        /// The branch as it was when the push started.
+        push: Box<FailedPush>,
+        /// How it ended.
+        result: PushResult,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed {

@@ -96,7 +96,7 @@ use crate::store::{OpenOptions, SledStore, Store, StoreError, identity};
 
 use at_end::AtEnd;
 use control::EngineControl;
-use core::{Board, Core, CoreParts};
+use core::{Board, Core, CoreParts, FailedPushes};
 use definitions::Definitions;
 use effects::{EffectParts, Performer, notes};
 use expiry::Expiry;
@@ -105,11 +105,9 @@ use inbox::Inbox;
 use prepares::Prepares;
 use recovery::{LeftBehind, Recovery};
 use run_factory::RunFactory;
-use stored_schedules::StoredSchedules;
 use view::View;
 
 pub use hold::{init_store, refuse_unfit};
-use landings::KnownLandings;
 pub use landings::{LeftLanding, left_landings};
 pub use listing::expect_known_outcome;
 pub use programs::{InstalledProgram, installed_programs};
@@ -328,24 +326,14 @@ impl Parts {
         let expiry = Arc::new(Expiry::open(dir, Arc::clone(&self.clock), at));
         let performer = Arc::new(self.performer(&config, &owner, &expiry, (&view, &inbox)));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
-        let factory = Arc::new(RunFactory {
-            store: Arc::clone(&self.store),
-            view: Arc::clone(&view),
-            syntax: syntax::Syntax::new(&self.options.environment),
-            clock: Arc::clone(&self.clock),
-            definitions: Arc::clone(&self.definitions),
-            workspace: self.workspace.clone(),
-            state_dir: self.options.state_dir.clone(),
-            environment: self.options.environment.clone(),
-            newest: Mutex::new(newest),
-        });
+        let factory = self.factory(&view, newest);
         #[cfg(feature = "llm")]
         performer.with_children(children::Children {
             factory: Arc::clone(&factory),
             view: Arc::clone(&view),
             inbox: Arc::clone(&inbox),
         });
-        let catalog = self.definitions.current();
+        let (catalog, now) = (self.definitions.current(), self.clock.now());
         let mut core = Core::new(CoreParts {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
@@ -354,8 +342,19 @@ impl Parts {
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),
             prepares: Arc::clone(&factory) as Arc<dyn Prepares>,
-            schedules: self.stored_schedules(&catalog).map_err(broken)?,
-            board: Board::stored(self.store.as_ref(), self.clock.now()).map_err(broken)?,
+            schedules: match self.options.host {
+                Host::Daemon => stored_schedules::schedules(
+                    self.store.as_ref(),
+                    &self.options.state_dir,
+                    now,
+                    catalog.fired(),
+                )
+                .map_err(broken)?,
+                // Only a daemon fires schedules.
+                Host::InProcess => stored_schedules::StoredSchedules::default(),
+            },
+            board: Board::stored(self.store.as_ref(), now).map_err(broken)?,
+            pushes: FailedPushes::stored(self.store.as_ref(), now).map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,
@@ -392,26 +391,27 @@ impl Parts {
 }
 
 impl Parts {
+    fn factory(&self, view: &Arc<View>, newest: Option<RunId>) -> Arc<RunFactory> {
+        Arc::new(RunFactory {
+            store: Arc::clone(&self.store),
+            view: Arc::clone(view),
+            syntax: syntax::Syntax::new(&self.options.environment),
+            clock: Arc::clone(&self.clock),
+            definitions: Arc::clone(&self.definitions),
+            workspace: self.workspace.clone(),
+            state_dir: self.options.state_dir.clone(),
+            environment: self.options.environment.clone(),
+            newest: Mutex::new(newest),
+        })
+    }
+
     fn trees(&self) -> Result<PathBuf, String> {
         trees::place(&self.workspace, &self.options)
     }
 
-    /// What is stored of schedules; only a daemon fires any.
-    fn stored_schedules(&self, catalog: &Catalog) -> Result<StoredSchedules, StoreError> {
-        match self.options.host {
-            Host::Daemon => stored_schedules::schedules(
-                self.store.as_ref(),
-                &self.options.state_dir,
-                self.clock.now(),
-                catalog.fired(),
-            ),
-            Host::InProcess => Ok(StoredSchedules::default()),
-        }
-    }
-
     /// Hands what earlier engines left to the loop, and has it settled.
     fn recover(&self, core: &mut Core, catalog: &Catalog, grace_ms: u64) -> Result<(), Diagnostic> {
-        let landings = KnownLandings {
+        let landings = landings::KnownLandings {
             store: self.store.as_ref(),
             workspace: &self.workspace,
             state_dir: &self.options.state_dir,

@@ -39,6 +39,8 @@ pub(super) struct Live {
     pub settled: bool,
     /// Whether its owner was lost and this engine has not settled it.
     pub lost: bool,
+    /// Whether a user has cancelled the push of its result.
+    pub push_cancelled: bool,
     instants: SummaryBuilder,
 }
 
@@ -56,6 +58,7 @@ impl Live {
             timer_since_ms: 0,
             settled: false,
             lost: false,
+            push_cancelled: false,
             instants,
         }
     }
@@ -72,7 +75,18 @@ impl Live {
 
     /// What the run needs before it may start.
     pub(super) fn needs(&self) -> Needs {
-        needs(&self.spec)
+        let mut needs = needs(&self.spec);
+        // Its result has landed: other runs may change the repository while it is pushed.
+        if matches!(self.run.state, State::Announcing { .. }) && self.pushes() {
+            needs.repository = None;
+        }
+        needs
+    }
+
+    /// Returns whether the first hook after its commit is the push that its definition asks for.
+    pub(super) fn pushes(&self) -> bool {
+        let tree = self.spec.tree.as_ref();
+        tree.is_some_and(|tree| tree.push.is_some())
     }
 
     /// The run as readers see it.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::inbox::{Delivery, Inbox};
 use super::prepares::Prepares;
-use super::work::{Effects, NoticeResult, Telling, Work, not_performed};
+use super::work::{Effects, NoticeResult, PushResult, Pushing, Telling, Work, not_performed};
 use crate::machine::Event;
 use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, RunId};
@@ -33,6 +33,7 @@ enum Item {
     Prepare(Arc<Schedule>, Occurrence),
     Probe(Arc<Schedule>, ProbeRequest),
     Tell(Box<Telling>),
+    Push(Box<Pushing>),
     Seal,
     GiveBackMemory,
 }
@@ -96,6 +97,11 @@ impl Pool {
     /// Has a notice told.
     pub(super) fn tell(&mut self, telling: Telling) {
         self.push(Item::Tell(Box::new(telling)));
+    }
+
+    /// Pushes a branch, off the loop.
+    pub(super) fn push_branch(&mut self, pushing: Pushing) {
+        self.push(Item::Push(Box::new(pushing)));
     }
 
     /// Forgets what was kept for a run that is not accepted.
@@ -191,6 +197,10 @@ impl Shared {
                     self.tell(&telling);
                     continue;
                 }
+                Item::Push(pushing) => {
+                    self.push_branch(*pushing);
+                    continue;
+                }
                 Item::GiveBackMemory => {
                     give_back_memory();
                     continue;
@@ -252,6 +262,15 @@ impl Shared {
         self.inbox.deliver(Delivery::Notified { subject, told });
     }
 
+    fn push_branch(&self, pushing: Pushing) {
+        let pushed = catch_unwind(AssertUnwindSafe(|| self.effects.push(&pushing)));
+        let result = pushed.unwrap_or_else(|panic| PushResult::Failed {
+            message: describe_panic(panic.as_ref()),
+        });
+        let push = Box::new(pushing.push);
+        self.inbox.deliver(Delivery::Pushed { push, result });
+    }
+
     fn perform(&self, work: &Work) -> Event {
         catch_unwind(AssertUnwindSafe(|| self.effects.perform(work))).unwrap_or_else(|panic| {
             let run = work.spec.run;
@@ -284,6 +303,12 @@ impl Shared {
                     told: NoticeResult::Failed {
                         why: message.to_owned(),
                         wait_ms: None,
+                    },
+                },
+                Item::Push(pushing) => Delivery::Pushed {
+                    push: Box::new(pushing.push),
+                    result: PushResult::Failed {
+                        message: message.to_owned(),
                     },
                 },
                 Item::Seal => Delivery::Sealed {

@@ -267,6 +267,7 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         commit: None,
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        push_error: None,
         spent: None,
         parent: None,
         thread: ThreadId::of(run, &skill, submitted_at),

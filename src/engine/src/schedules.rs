@@ -14,8 +14,9 @@ use crate::model::schedule::{
 };
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{
-    ExplainQuery, ExplainedSchedule, LastFire, NextDue, NextQuery, NextSlots, OverdueView,
-    PauseRequest, PauseView, RunSummary, SchedulePlan, ScheduleView, SchedulesQuery, WaitingEvent,
+    BlockedSlot, ExplainQuery, ExplainedSchedule, LastFire, NextDue, NextQuery, NextSlots,
+    OverdueView, PauseRequest, PauseView, RunSummary, SchedulePlan, ScheduleView, SchedulesQuery,
+    WaitingEvent,
 };
 use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, undecided, words};
 use crate::store::Store;
@@ -230,6 +231,7 @@ fn view_of(
         last,
         succeeded_at: present.succeeded_at,
         failures: present.failures,
+        blocked: BlockedSlot::newest(&present),
         expected_by: expected.map(|expected| expected.by),
         overdue: expected.is_some_and(|expected| expected.is_missed(now)),
         kept: None,

@@ -2,10 +2,14 @@
 
 use std::ops::ControlFlow;
 
+use rustix::fs::Access;
+
 use super::control::{EngineControl, to_u32};
 use super::schedules::{self, OVERDUE_SHOWN_MAX};
 use super::{Host, trees};
-use crate::model::{Diagnostic, Severity};
+use crate::catalog::Catalog;
+use crate::git;
+use crate::model::{Diagnostic, FailedPush, Severity};
 use crate::protocol::{RunSummary, Status, UndeliveredView};
 
 /// How many active runs `status` lists.
@@ -59,6 +63,8 @@ impl EngineControl {
             overdue: agenda.overdue,
             failing: agenda.failing,
             undelivered: self.undelivered(),
+            git_problem: self.git_problem(&catalog),
+            failed_pushes: self.failed_pushes(OVERDUE_SHOWN_MAX),
             kept_commits,
             kept,
             trees: Some(trees::view(
@@ -83,6 +89,45 @@ impl EngineControl {
             tracing::debug!(%error, "notices are not shown");
         }
         shown
+    }
+
+    /// Returns why nothing can be committed to the repository of the workspace.
+    fn git_problem(&self, catalog: &Catalog) -> Option<String> {
+        let mut skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
+        if !skills.any(|skill| skill.mutating) {
+            return None;
+        }
+        let facts = git::locate(&self.factory.workspace).ok()?;
+        ["objects", "refs"].into_iter().find_map(|name| {
+            let path = facts.common_dir.join(name);
+            let writable = rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK);
+            let error = writable.err()?;
+            Some(format!(
+                "no result can be committed: `{}` cannot be written: {error}",
+                path.display()
+            ))
+        })
+    }
+
+    /// Returns at most `count` branches whose last push failed. A store that cannot be read returns none.
+    fn failed_pushes(&self, count: usize) -> Vec<FailedPush> {
+        let mut shown = Vec::new();
+        let read = self.store.failed_pushes(&mut |push| {
+            shown.extend(push.ok().filter(|_| shown.len() < count));
+        });
+        if let Err(error) = read {
+            tracing::debug!(%error, "failed pushes are not shown");
+        }
+        shown
+    }
+
+    /// Sets why the commits of these runs were not pushed.
+    pub(super) fn add_push_errors<'a>(&self, runs: impl Iterator<Item = &'a mut RunSummary>) {
+        let pushes = self.failed_pushes(usize::MAX);
+        for run in runs.filter(|run| run.commit.is_some()) {
+            let push = pushes.iter().find(|push| push.runs.contains(&run.run));
+            run.push_error = push.map(|push| push.message.clone());
+        }
     }
 
     /// How many of the newest runs have a commit that is on no branch, and the newest of them.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use destinations::stdout_output;
 use texts::{Rendered, definition_error, hooks};
 
+use super::effects::push::push_command;
 use super::model_keys;
 use super::names::{self, Builtins};
 use super::secrets;
@@ -21,10 +22,10 @@ use super::walls::Grounds;
 use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::inputs::{self, Bound, RawInputs};
 use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
-use crate::model::definition::{RunText, Shell, Skill};
+use crate::model::definition::{RunText, Skill};
 use crate::model::sandbox::Sandbox;
 use crate::model::spec::{
-    HookSpec, Parent, Program, SPEC_VERSION, ScheduledSlot, outputs_placeholder, tree_placeholder,
+    HookSpec, Parent, SPEC_VERSION, ScheduledSlot, outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
@@ -42,19 +43,6 @@ const AFTER_RUN: &str = "WORKERCTL_AFTER_RUN";
 
 /// The variable that tells every command of a run with a tree where people work.
 const CHECKOUT: &str = "WORKERCTL_CHECKOUT";
-
-/// How long a push may take, in milliseconds.
-const PUSH_TIMEOUT_MS: u64 = 5 * 60 * 1_000;
-
-/// A push of the landed commit, without hooks of the repository and without anybody to ask: `ssh` would wait at the
-/// terminal for who does not know that it asks.
-fn push_to(remote: &str) -> String {
-    let remote = remote.replace('\'', "'\\''");
-    format!(
-        "export SSH_ASKPASS=false SSH_ASKPASS_REQUIRE=force; exec git -c core.hooksPath=/dev/null push --quiet '{remote}' \
-         \"$WORKERCTL_COMMIT:refs/heads/$WORKERCTL_BRANCH\""
-    )
-}
 
 /// A request that may be accepted.
 pub(super) struct Ready {
@@ -350,11 +338,8 @@ impl Submitting<'_> {
         let push = remote
             .filter(|_| self.skill.mutating)
             .map(|remote| HookSpec {
-                program: Program::Shell {
-                    shell: names::shell_program(Shell::Sh).to_owned(),
-                    text: push_to(remote),
-                },
-                timeout_ms: PUSH_TIMEOUT_MS,
+                program: push_command(remote),
+                timeout_ms: self.around.config.push_timeout_ms,
             });
         push.into_iter()
             .chain(hooks(&self.skill.post_commit))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::machine::{Action, Entry, Event, Run};
 use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::{Pause, Schedule, SlotRow};
-use crate::model::{Diagnostic, Notices, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, FailedPush, Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
 use crate::protocol::{ForgetRequest, Forgot, NotifyTest, Probe};
 use crate::thread::metrics::RefusalLine;
@@ -95,6 +95,28 @@ pub(super) enum NoticeResult {
     },
 }
 
+/// A push of a branch whose last push failed.
+pub(super) struct Pushing {
+    /// The branch.
+    pub push: FailedPush,
+    /// Ends the push from outside.
+    pub stop: StopHandle,
+}
+
+/// How such a push ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PushResult {
+    /// The remote has the commit.
+    Pushed,
+    /// It was stopped.
+    Stopped,
+    /// It failed.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
 /// Performs actions; called on many threads at once, bounded in time and bytes.
 pub(super) trait Effects: Send + Sync {
     /// Performs one action and says what happened.
@@ -104,6 +126,8 @@ pub(super) trait Effects: Send + Sync {
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure>;
     /// Tells a notice, to its end.
     fn tell(&self, telling: &Telling) -> NoticeResult;
+    /// Pushes a branch once.
+    fn push(&self, pushing: &Pushing) -> PushResult;
     /// Tells a test in each way that is configured, and says what was answered.
     ///
     /// # Errors

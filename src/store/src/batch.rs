@@ -153,13 +153,15 @@ impl Plan {
                 let old = tally::before(table, *before, FORGOTTEN_KEYS_MAX)?;
                 self.rows.extend(old.into_iter().map(|key| (key, None)));
             }
+            Write::FailedPush(push) => {
+                self.put(table, keys::failed_push(&push.key()), None, push.as_ref())?;
+            }
+            Write::EndFailedPush(key) => drop(self.rows.insert(keys::failed_push(key), None)),
             Write::WebSession(session) => {
                 let key = keys::web_session(&session.token_digest);
                 self.put(table, key, None, session.as_ref())?;
             }
-            Write::EndWebSession(digest) => {
-                self.rows.insert(keys::web_session(digest), None);
-            }
+            Write::EndWebSession(digest) => drop(self.rows.insert(keys::web_session(digest), None)),
             Write::Notices(notices) if notices.is_over() => {
                 self.rows.insert(keys::notices(&notices.subject()), None);
             }

@@ -31,6 +31,8 @@ pub(super) const KEY: u8 = b'k';
 pub(super) const NEWEST: u8 = b'l';
 /// What is to be told of schedules and skills.
 pub(super) const NOTICES: u8 = b'n';
+/// Branches whose last push failed.
+pub(super) const FAILED_PUSH: u8 = b'p';
 /// Specifications and journals.
 pub(super) const RUN: u8 = b'r';
 /// What is remembered of schedules.
@@ -167,6 +169,11 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
     key
 }
 
+/// The key of a branch whose last push failed.
+pub(super) fn failed_push(key: &str) -> Vec<u8> {
+    [&[FAILED_PUSH], key.as_bytes()].concat()
+}
+
 /// The key of a session of the web page, by the digest of its token.
 pub(super) fn web_session(token_digest: &str) -> Vec<u8> {
     [&[WEB_SESSION], token_digest.as_bytes()].concat()
@@ -274,6 +281,8 @@ pub(super) enum Kind {
     Hours,
     /// The newest run of a skill.
     Newest,
+    /// A branch whose last push failed.
+    FailedPush,
     /// A session of the web page.
     WebSession,
 }
@@ -296,6 +305,7 @@ impl Kind {
             (&HOURS, 10..) => hours_of(key).map(|_| Kind::Hours),
             (&NEWEST, 2..) => Some(Kind::Newest),
             (&NOTICES, 2..) => Some(Kind::Notices),
+            (&FAILED_PUSH, 2..) => Some(Kind::FailedPush),
             (&WEB_SESSION, 2..) => Some(Kind::WebSession),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
@@ -320,6 +330,7 @@ impl std::fmt::Display for Kind {
             Kind::Counts => f.write_str("the counts of a day or an hour"),
             Kind::Hours => f.write_str("the counts of slots"),
             Kind::Newest => f.write_str("the newest run of a skill"),
+            Kind::FailedPush => f.write_str("a branch whose last push failed"),
             Kind::WebSession => f.write_str("a session of the web page"),
             Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }

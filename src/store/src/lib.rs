@@ -61,7 +61,9 @@ use std::sync::Arc;
 use crate::machine::Entry;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
+use crate::model::{
+    Diagnostic, FailedPush, Kind, Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession,
+};
 use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 
 pub use files::{Durability, FileError, write_atomically};
@@ -140,6 +142,10 @@ pub enum Write {
     ForgetCounts(String),
     /// Counts of slots go, of the half days that ended before this instant.
     ForgetHours(Timestamp),
+    /// The last push of a branch failed.
+    FailedPush(Box<FailedPush>),
+    /// The push of the branch with this key, [`FailedPush::key`], succeeded or is not wanted any more.
+    EndFailedPush(String),
     /// Somebody has logged in to the web page.
     WebSession(Box<WebSession>),
     /// The session of the token with this digest has ended.
@@ -297,6 +303,11 @@ pub trait Store: Send + Sync {
     fn notices(
         &self,
         callback: &mut dyn FnMut(Result<Notices, Unreadable>),
+    ) -> Result<(), StoreError>;
+    /// Calls back with every branch whose last push failed, or with a record that cannot be read.
+    fn failed_pushes(
+        &self,
+        callback: &mut dyn FnMut(Result<FailedPush, Unreadable>),
     ) -> Result<(), StoreError>;
     /// Sessions of the web page that have not been ended; a record that cannot be read is told as such and stops nothing.
     fn web_sessions(

@@ -19,7 +19,7 @@ use super::witness::Said;
 use crate::machine::{Entry, Run};
 use crate::model::legible;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, WebSession};
+use crate::model::{FailedPush, Notices, RunId, RunSpec, WebSession};
 use crate::protocol::{DayCounts, RunSummary};
 
 /// Most faults and most files that a report lists; all are counted.
@@ -205,6 +205,7 @@ impl RecordWalk {
             Kind::Counts => drop(self.parse::<DayCounts>(table, key, value, None)?),
             Kind::Hours => drop(self.parse::<HalfDay>(table, key, value, None)?),
             Kind::Newest => drop(self.parse::<RunId>(table, key, value, None)?),
+            Kind::FailedPush => drop(self.parse::<FailedPush>(table, key, value, None)?),
             Kind::WebSession => drop(self.parse::<WebSession>(table, key, value, None)?),
             Kind::Notices => {
                 self.parse::<Notices>(table, key, value, None)?;

@@ -86,6 +86,9 @@ const attention = (s, failures, since, mark) => {
   if (s.error_count) add('error', '', [to('/skills?show=problems', count(s.error_count, 'error') + ' in definitions'),
       s.kept_schedule_count > 0 && `; ${count(s.kept_schedule_count, 'schedule is', 'schedules are')} kept as before`]);
   if (s.kept_commit_count) add('kept_commit', '', [count(s.kept_commit_count, 'kept commit'), ' on no branch: ', s.kept.map(one => [runLink(one.run), ' '])]);
+  for (const push of s.failed_pushes.slice(0, 4))
+    add('undelivered', push.repository + push.remote + push.branch, [code(push.branch), ' was not pushed to ', push.remote, ' ', small(cut(push.message, 160)),
+        ' ', push.runs.slice(-4).map(run => [runLink(run), ' '])], push.next_try && ['next ', ago(push.next_try)]);
   for (const u of s.undelivered.slice(0, 4))
     add('undelivered', u.skill + u.schedule, ['A notice about ', skillLink(u.skill), ` is not delivered after ${count(u.try_count, 'try', 'tries')} `,
         small(cut(u.message, 160))], u.next_try && ['next ', ago(u.next_try)]);
@@ -168,7 +171,7 @@ const runTable = (rows, ofOneSkill, none) => table('Runs', [
   ['#Waited', run => (run.started_at || !run.outcome ? took(run.submitted_at, run.started_at) : '–')],
   ['#Took', run => took(run.started_at, run.finished_at)],
   ['~What it says', run => [cut(detailOf(run.outcome) || waits(run), 160), run.attempts > 1 && [' ', em(run.attempts, ' attempts')],
-      run.kept_commit && [' ', em({class:'t-late'}, 'kept commit')]]],
+      run.kept_commit && [' ', em({class:'t-late'}, 'kept commit')], run.push_error && [' ', em({class:'t-late'}, 'not pushed')]]],
 ], rows, run => run.run, none);
 
 /** One lane for each skill; a bar is a run: hollow while it waited, filled while it ran. The table below says the same. */

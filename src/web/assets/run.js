@@ -152,6 +152,7 @@ const draw = (run, reload) => {
       ['Branch', code(run.branch)],
       ['Commit', [s.commit, ...(s.commits_made?.newest || [])].filter(Boolean).map(c => [code(c, 12), ' '])],
       ['Kept commit', code(s.kept_commit, 12)],
+      ['Not pushed', s.push_error],
       ['Started by', s.parent && runLink(s.parent)],
       ['Repeats', s.retry_of && runLink(s.retry_of)],
       ['Started', run.children?.map(child => [runLink(child), ' '])],

@@ -1,4 +1,9 @@
 //! Helpers for the tests of all packages.
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "test programs fail and print"
+)]
 
 use std::io::Write;
 use std::path::PathBuf;

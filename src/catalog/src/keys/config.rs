@@ -26,6 +26,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("sandbox", SANDBOXES, "what commands may touch, enforced by the kernel, where neither skill nor worker says: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(Value("auto")),
     key("branch", BRANCHES, "the branch that results land on where neither skill nor worker names one: `reports`, or `{name: reports, create: true}`").see("where a result lands", PLACEMENT),
     key("push", Text, "the remote that landed results are pushed to where neither skill nor worker names one; `true` is `origin`").see("where a result lands", PLACEMENT).default(Value("false")),
+    key("push_timeout", Duration, "limit of one push").default(Value("5m")),
     key("land_wait", Duration, "how long a result waits to land while a lock or a changed file is in its way").default(Value("10m")),
     key("trees", Map(&CONFIG_TREES), "bounds of the trees that runs work in"),
     key("on_rate_limit", RATE_LIMITS, "whether runs wait in the queue where the server of a model takes no more requests and neither skill nor worker says: `{wait, times}`, or `false`").see("rate limits", "agents.md#rate-limits").default(Value("false")),

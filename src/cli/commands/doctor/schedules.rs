@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{Finding, State};
 use crate::cli::commands::check::counted;
-use crate::cli::commands::status::{told_of_failures, told_of_notice};
+use crate::cli::commands::status::{failed_push, told_of_failures, told_of_notice};
 use crate::cli::globals::Site;
 use crate::cli::maintenance::{self, LockHolder};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::model::{Diagnostic, Kind};
+use crate::model::{Diagnostic, FailedPush, Kind};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery, SlotsQuery};
 
 /// Rows of the ledger that are looked at, the newest ones.
@@ -64,7 +64,7 @@ fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
         .flatten()
         .collect();
     findings.extend(views.iter().find_map(held));
-    findings.extend(undelivered(control)?);
+    findings.extend(problems_of_delivery(control)?);
     findings.extend(unreadable(control)?);
     if findings.is_empty() && !views.is_empty() {
         let text = format!(
@@ -110,14 +110,20 @@ fn failing(view: &ScheduleView) -> Option<Finding> {
     Some(Finding::new("failing", State::Bad, text).hint(&hint))
 }
 
-fn undelivered(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
+/// Notices that were not delivered, and branches that were not pushed.
+fn problems_of_delivery(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
     let status = control.status()?;
     let zone = times::zone(&status.timezone);
     let finding = |notice| {
         let hint = "`workerctl notify test` tries the ways of `notify` again; once that works, it is told by itself, what happened meanwhile too";
         Finding::new("notices", State::Bad, told_of_notice(notice, zone)).hint(hint)
     };
-    Ok(status.undelivered.iter().map(finding).collect())
+    let not_pushed = |push: &FailedPush| {
+        Finding::new("push", State::Bad, failed_push(push, zone)).hint(&push.hint())
+    };
+    let notices = status.undelivered.iter().map(finding);
+    let pushes = status.failed_pushes.iter().map(not_pushed);
+    Ok(notices.chain(pushes).collect())
 }
 
 fn held(view: &ScheduleView) -> Option<Finding> {

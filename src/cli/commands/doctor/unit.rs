@@ -5,7 +5,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Finding, State, kept_elsewhere};
+use super::engine::kept_elsewhere;
+use super::{Finding, State};
 use crate::cli::globals::{Site, may_be_workspace};
 use crate::cli::session::Session;
 

@@ -98,6 +98,14 @@ fn of_skill(known: &Known) -> Vec<Obstacle> {
             hint: None,
         });
     }
+    if let Some(problem) = known
+        .status
+        .git_problem
+        .as_ref()
+        .filter(|_| rendered.mutating)
+    {
+        found.push(Obstacle::new("git", problem, "`workerctl doctor`"));
+    }
     let trees = known.status.trees.as_ref().filter(|_| rendered.mutating);
     if let Some(problem) = trees.and_then(|trees| trees.problem.clone()) {
         found.push(Obstacle::new("trees", problem, "`workerctl doctor`"));
@@ -151,6 +159,10 @@ fn of_last(last: &RunSummary) -> Vec<Obstacle> {
         let text = format!("what run {run} did cannot be told");
         let hint = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
         found.push(Obstacle::new("outcome_unknown", text, hint));
+    }
+    if let Some(error) = &last.push_error {
+        let text = format!("the commit of run {run} was not pushed: {error}");
+        found.push(Obstacle::new("not_pushed", text, "`workerctl status`"));
     }
     if last.kept_commit.is_some() {
         let text = format!("the commit of run {run} waits on no branch");

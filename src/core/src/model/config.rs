@@ -107,6 +107,9 @@ pub struct Config {
     /// The remote that landed results are pushed to where neither skill nor worker names one.
     #[serde(default)]
     pub push: Option<String>,
+    /// Limit of one push, in milliseconds.
+    #[serde(default = "push_timeout_ms")]
+    pub push_timeout_ms: u64,
     /// How long a result waits for a checkout that is in the way, in milliseconds.
     #[serde(default = "land_wait_ms")]
     pub land_wait_ms: u64,
@@ -169,6 +172,10 @@ impl Config {
 }
 
 /// Ten minutes.
+const fn push_timeout_ms() -> u64 {
+    super::push::PUSH_TIMEOUT_MS
+}
+
 const fn land_wait_ms() -> u64 {
     600_000
 }
@@ -198,6 +205,7 @@ impl Default for Config {
             retention: Retention::default(),
             branch: None,
             push: None,
+            push_timeout_ms: push_timeout_ms(),
             land_wait_ms: land_wait_ms(),
             trees: TreeLimits::default(),
             blocked_hours: Vec::new(),

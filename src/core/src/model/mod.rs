@@ -19,6 +19,7 @@ pub mod notice;
 pub mod outcome;
 pub mod problem;
 pub mod protected_files;
+pub mod push;
 pub mod retention;
 pub mod sandbox;
 pub mod schedule;
@@ -47,6 +48,7 @@ pub use mcp_settings::{
 pub use notice::{News, Notice, Notices, Notify};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};
+pub use push::FailedPush;
 pub use retention::Retention;
 pub use schedule::{Dst, Fold, Gap};
 pub use secret::{SecretSource, SecretText, SecretUse, SecretUses};

@@ -110,6 +110,21 @@ impl Page {
         self.sample(name, &[("state", "running")], status.running);
         self.sample(name, &[("state", "awaiting_approval")], status.awaiting);
         self.sample(name, &[("state", "queued")], status.queued);
+        let name = "workerctl_git_writable";
+        let help = "Whether results can be committed to the repository.";
+        let is_writable = u8::from(status.git_problem.is_none());
+        self.one(name, Is::Gauge, help, is_writable);
+        let name = "workerctl_push_failures";
+        let help = "Failed pushes in a row of each branch whose last push failed.";
+        self.about(name, Is::Gauge, help);
+        for push in &status.failed_pushes {
+            let labels = [
+                ("repository", push.repository.as_str()),
+                ("remote", &push.remote),
+                ("branch", &push.branch),
+            ];
+            self.sample(name, &labels, push.tries);
+        }
         let name = "workerctl_definition_problems";
         self.about(name, Is::Gauge, "Problems of definitions.");
         self.sample(name, &[("severity", "error")], status.errors);

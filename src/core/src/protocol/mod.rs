@@ -41,9 +41,9 @@ pub use runs::{
     TurnView,
 };
 pub use schedules::{
-    BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
-    PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,
-    SlotsPage, SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
+    BackfillQuery, BackfillSlot, BlockedSlot, FailingView, LastFire, NextDue, OverdueView,
+    PauseRequest, PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView,
+    SchedulesQuery, SlotView, SlotsPage, SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
 pub use skills::{
     LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList, SkillWithRuns,

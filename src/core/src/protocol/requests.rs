@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::runs::RunSummary;
 use super::schedules::{FailingView, NextDue, OverdueView, UndeliveredView};
 use crate::model::problem::Problem;
-use crate::model::{RunId, ThreadId, Timestamp};
+use crate::model::{FailedPush, RunId, ThreadId, Timestamp};
 
 /// Asks for a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -182,7 +182,7 @@ pub struct SignedRequest {
 }
 
 /// What the engine does at the moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Status {
     /// Version of the program.
     pub version: String,
@@ -243,6 +243,13 @@ pub struct Status {
     /// Notices that could not be delivered yet, bounded.
     #[serde(default)]
     pub undelivered: Vec<UndeliveredView>,
+    /// Why no result can be committed: the engine cannot write to the repository. Absent: it can, or no skill is
+    /// mutating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_problem: Option<String>,
+    /// Branches whose last push failed, bounded.
+    #[serde(default)]
+    pub failed_pushes: Vec<FailedPush>,
     /// How many of the newest 2,000 runs have a commit that is kept and on no branch.
     #[serde(rename = "kept_commit_count", default)]
     pub kept_commits: u32,

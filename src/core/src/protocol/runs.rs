@@ -48,6 +48,9 @@ pub struct RunSummary {
     /// A commit of it in hex that is on no branch: it can land later, or be discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_commit: Option<String>,
+    /// Why the last push of its branch failed, as long as its commit has not been pushed. Not stored with the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push_error: Option<String>,
     /// Its thread.
     pub thread: ThreadId,
     /// Why it waits, while it does: for its turn, for the checkout, or to land.

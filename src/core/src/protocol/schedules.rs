@@ -42,6 +42,9 @@ pub struct ScheduleView {
     /// Failures since its last success.
     #[serde(rename = "failure_count")]
     pub failures: u32,
+    /// Its newest slot, if that could not become a run; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockedSlot>,
     /// By when it is to have succeeded; absent: nothing is expected of it.
     pub expected_by: Option<Timestamp>,
     /// Whether it has not succeeded by then.
@@ -60,6 +63,28 @@ pub struct ScheduleView {
     pub totals: BTreeMap<Fate, u64>,
     /// What its future follows from.
     pub plan: SchedulePlan,
+}
+
+/// A slot that could not become a run, for instance because its definition has an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BlockedSlot {
+    /// The slot.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl BlockedSlot {
+    /// Returns the newest slot of a schedule if it was blocked.
+    pub fn newest(state: &ScheduleState) -> Option<BlockedSlot> {
+        // A slot that led to a run, or had another fate, has taken its place as the open row.
+        let row = state.open.as_ref();
+        let row = row.filter(|row| row.fate == Fate::BlockedConfig)?;
+        Some(BlockedSlot {
+            at: row.to,
+            reason: row.reason.clone(),
+        })
+    }
 }
 
 /// The last run that a schedule led to.
@@ -122,13 +147,18 @@ pub struct FailingView {
     /// Whether it is paused, by itself or by a person.
     #[serde(default)]
     pub paused: bool,
+    /// Its newest slot, if that could not become a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockedSlot>,
 }
 
 impl FailingView {
     /// What is told of a schedule; nothing while all is well.
     pub fn of(schedule: &str, state: &ScheduleState) -> Option<FailingView> {
-        (state.failures > 0).then(|| FailingView {
+        let blocked = BlockedSlot::newest(state);
+        (state.failures > 0 || blocked.is_some()).then(|| FailingView {
             schedule: schedule.to_owned(),
+            blocked,
             failures: state.failures,
             run: state.last.map(|(_, run)| run),
             paused: state.pause.is_some(),
@@ -178,7 +208,8 @@ impl UndeliveredView {
 impl ScheduleView {
     /// What is told of it where its last run did not succeed.
     pub fn failing(&self) -> Option<FailingView> {
-        (self.failures > 0).then(|| FailingView {
+        (self.failures > 0 || self.blocked.is_some()).then(|| FailingView {
+            blocked: self.blocked.clone(),
             schedule: self.id.clone(),
             failures: self.failures,
             run: self.last.as_ref().map(|last| last.run),

@@ -213,6 +213,19 @@ impl Queue {
         }
     }
 
+    /// Gives back the repository of an active run, which goes on without changing it.
+    pub fn release_repository(&mut self, run: RunId) {
+        let Some(active) = self.active.get_mut(&run) else {
+            return;
+        };
+        if let Some(repository) = active.needs.repository.take() {
+            let lease = Lease::Repository(repository);
+            if self.leases.get(&lease) == Some(&run) {
+                self.leases.remove(&lease);
+            }
+        }
+    }
+
     /// Puts an active run back among the waiting ones, in its old place.
     pub fn requeue(&mut self, run: RunId) {
         if let Some(needs) = self.active.get(&run).map(|active| active.needs.clone()) {

@@ -102,6 +102,7 @@ impl SummaryBuilder {
             commit: run.facts.commit.clone(),
             commits_made: self.commits.clone(),
             kept_commit: run.kept_commit().map(str::to_owned),
+            push_error: None,
             thread: spec.thread.clone(),
             waiting_for,
             retry_of: spec.retry_of,

@@ -201,6 +201,8 @@ fn run_of(write: &Write) -> Option<RunId> {
         | Write::ForgetKeys(_)
         | Write::WebSession(_)
         | Write::EndWebSession(_)
+        | Write::FailedPush(_)
+        | Write::EndFailedPush(_)
         | Write::Schedule { .. }
         | Write::ForgetHours(_)
         | Write::DropSlot { .. }

@@ -131,6 +131,7 @@ impl Core {
             && self.outstanding == 0
             && self.preparing == 0
             && self.board.is_silent()
+            && self.pushes.is_idle()
             && self.sealing.closing.is_empty()
             && (self.unsettled.is_some() || self.rests())
     }

@@ -29,7 +29,7 @@ impl Core {
                 waiting_max,
             } => {
                 self.queue.set_limits(*parallel_max, *waiting_max);
-                self.board.try_now(self.clock.now());
+                self.try_now();
                 Ok(done())
             }
             Request::Schedules(definitions) => {
@@ -194,11 +194,22 @@ impl Core {
         kind: CancelKind,
         by: &str,
     ) -> Result<Reply, Diagnostic> {
-        let Some(live) = self.live.get(&run) else {
-            return Err(ended(run));
+        let Some(live) = self
+            .live
+            .get_mut(&run)
+            .filter(|live| !live.run.is_finished())
+        else {
+            self.cancel_push(turn, run)?;
+            return Ok(done());
         };
         let refused = match &live.run.state {
-            State::Finished { .. } => Some(ended(run)),
+            State::Announcing { index: 0 } if live.pushes() => {
+                live.push_cancelled = true;
+                if let Some(outstanding) = &live.outstanding {
+                    outstanding.stop.stop(crate::process::StopKind::Graceful);
+                }
+                return Ok(Reply::Summary(run));
+            }
             // It waits for people, and its commit is kept.
             State::Publishing { .. } if live.run.facts.waits_for.is_some() => None,
             State::Committing { .. } | State::Publishing { .. } | State::Announcing { .. } => Some(
@@ -302,12 +313,4 @@ impl Core {
 
 fn done() -> Reply {
     Reply::Now(Box::new(Answer::Done))
-}
-
-fn ended(run: RunId) -> Diagnostic {
-    Diagnostic::new(
-        Kind::Conflict,
-        "ended",
-        format!("{} has ended", run.short()),
-    )
 }

@@ -125,8 +125,15 @@ impl Core {
         self.ask_scheduler(turn, |scheduler, context| {
             scheduler.set_schedules(context, definitions, runs)
         })?;
-        self.board.try_now(self.clock.now());
+        self.try_now();
         Ok(())
+    }
+
+    /// Makes notices and pushes due that failed before, because a user may have removed the cause.
+    pub(super) fn try_now(&mut self) {
+        let now = self.clock.now();
+        self.board.try_now(now);
+        self.pushes.try_now(now);
     }
 
     /// Activates schedules before runs of earlier engines are settled. Nobody waits for an answer, so that a

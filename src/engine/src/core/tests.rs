@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 use super::super::request::{Request, Submission};
 use super::super::view::Condition;
-use super::super::work::{NoticeResult, Telling, Work};
+use super::super::work::{NoticeResult, PushResult, Pushing, Telling, Work};
 use super::*;
 use crate::machine::{Action, CancelKind, Run};
 use crate::model::outcome::{Outcome, Phase};
@@ -378,6 +378,9 @@ fn an_effect_that_panics_fails_its_run_alone() {
         }
 
         fn tell(&self, _telling: &Telling) -> NoticeResult {
+            std::panic::resume_unwind(Box::new("boom"));
+        }
+        fn push(&self, _pushing: &Pushing) -> PushResult {
             std::panic::resume_unwind(Box::new("boom"));
         }
         fn sync_files(&self) -> std::collections::BTreeSet<RunId> {

@@ -115,7 +115,8 @@ impl Core {
         }
         let early = self.early.first().map(|(time, _)| *time);
         let told = self.board.next_wake().filter(|_| self.starts_queued);
-        let wakes = [early, self.scheduler.next_deadline(), told];
+        let pushed = self.pushes.next_wake().filter(|_| self.starts_queued);
+        let wakes = [early, self.scheduler.next_deadline(), told, pushed];
         wakes.into_iter().flatten().min()
     }
 }

@@ -8,26 +8,12 @@ use super::super::work::Work;
 use super::Performer;
 use super::command::{Invocation, TAIL_BYTES_MAX};
 use crate::machine::{Event, HookVerdict};
+use crate::model::FailedPush;
 use crate::model::evidence::Ended;
 use crate::model::outcome::Step;
 use crate::model::spec::HookSpec;
 use crate::process::Stdin;
 use crate::protocol::LogStream;
-
-/// What a push needs of the engine's environment to reach its remote as a person's own would. Skills and hooks do
-/// not get it: an agent with keys is for those that ask for it.
-const OF_A_PUSH: [&str; 7] = [
-    "SSH_AUTH_SOCK",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "XDG_CONFIG_HOME",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-];
-
-/// How the names of variables begin that name or give settings of git.
-const OF_SETTINGS: &str = "GIT_CONFIG_";
 
 /// Exit code by which a hook blocks the run.
 const BLOCKS: i32 = 2;
@@ -79,11 +65,7 @@ impl Performer {
             Some(hook) => {
                 let mut told = landed_as(work);
                 if index == 0 && pushes(work).is_some() {
-                    let is_of_a_push =
-                        |name: &str| OF_A_PUSH.contains(&name) || name.starts_with(OF_SETTINGS);
-                    let own = self.parts.environment.iter();
-                    let own = own.filter(|(name, _)| is_of_a_push(name));
-                    told.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                    told.extend(self.push_variables());
                 }
                 self.hook(work, hook, "PostCommit", told)
             }
@@ -175,11 +157,7 @@ fn pushes(work: &Work) -> Option<(&str, &str)> {
 /// What is said of a failed hook that follows the landing; the first of them is the push, where there is one.
 fn follower_failed(work: &Work, index: u32, why: &str) -> String {
     match pushes(work) {
-        Some((remote, branch)) if index == 0 => {
-            format!(
-                "`{branch}` was not pushed to `{remote}`: {why}; push it yourself: `git push {remote} {branch}`"
-            )
-        }
+        Some((remote, branch)) if index == 0 => FailedPush::describe(remote, branch, why),
         Some(_) => format!("post-commit hook {index}: {why}"),
         None => format!("post-commit hook {}: {why}", u64::from(index) + 1),
     }
@@ -187,7 +165,7 @@ fn follower_failed(work: &Work, index: u32, why: &str) -> String {
 
 /// The line that says why: what `git push` says of a branch that is refused, or of a remote that it cannot
 /// reach, stands before its advice.
-fn telling_line(said: &str) -> Option<&str> {
+pub(super) fn telling_line(said: &str) -> Option<&str> {
     let why = |line: &&str| line.starts_with("! [") || line.starts_with("fatal: ");
     said.lines()
         .map(str::trim)

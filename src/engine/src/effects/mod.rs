@@ -11,7 +11,7 @@ use super::definitions::Definitions;
 use super::expiry::Expiry;
 use super::inbox::Inbox;
 use super::view::View;
-use super::work::{Effects, NoticeResult, Telling, Work};
+use super::work::{Effects, NoticeResult, PushResult, Pushing, Telling, Work};
 use crate::clock::Clock;
 use crate::git;
 use crate::machine::{Action, Event};
@@ -38,6 +38,7 @@ pub(super) mod notes;
 mod notify;
 mod place;
 mod prepare;
+pub(super) mod push;
 mod record;
 mod restore;
 mod result_notes;
@@ -187,6 +188,10 @@ impl Effects for Performer {
 
     fn tell(&self, telling: &Telling) -> NoticeResult {
         self.run_notify(telling)
+    }
+
+    fn push(&self, pushing: &Pushing) -> PushResult {
+        self.push_branch(pushing)
     }
 
     fn test_notify(&self, test: &NotifyTest) -> Result<Vec<Probe>, Diagnostic> {

@@ -285,8 +285,8 @@ fn said(ended: &str, output: &str) -> String {
 }
 
 /// The last of both streams.
-struct Heard {
-    tail: Tail,
+pub(super) struct Heard {
+    pub(super) tail: Tail,
 }
 
 impl process::OutputSink for Heard {

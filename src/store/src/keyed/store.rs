@@ -11,7 +11,7 @@ use crate::batch::KeyRecord;
 use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
+use crate::model::{FailedPush, Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
 use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 use crate::stored::after;
 use crate::table::{Row, Table};
@@ -176,6 +176,18 @@ impl<S: OverTable> Store for S {
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
         let range = KeyRange::kind(keys::NOTICES);
+        keyed.each_row(range, false, SCAN_ROWS, &mut |row| {
+            callback(keyed.lenient(row, None)?);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn failed_pushes(
+        &self,
+        callback: &mut dyn FnMut(Result<FailedPush, Unreadable>),
+    ) -> Result<(), StoreError> {
+        let keyed = self.keyed();
+        let range = KeyRange::kind(keys::FAILED_PUSH);
         keyed.each_row(range, false, SCAN_ROWS, &mut |row| {
             callback(keyed.lenient(row, None)?);
             Ok(ControlFlow::Continue(()))

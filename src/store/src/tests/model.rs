@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
-use crate::model::{News, Notice, Notices, RunId, RunSpec, Timestamp, WEB_GROUPS_MAX, WebSession};
+use crate::model::{
+    FailedPush, News, Notice, Notices, RunId, RunSpec, Timestamp, WEB_GROUPS_MAX, WebSession,
+};
 use crate::protocol::{HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::{Batch, MemoryStore, OpenOptions, SledStore, Store, Unreadable, Write};
 
@@ -26,6 +28,7 @@ enum Step {
     Slot { name: u8, from: i64, long: i64 },
     UndoSlot { name: u8, from: i64 },
     Notices { name: u8, waiting: u8 },
+    FailedPush { name: u8, begins: bool },
     WebSession { name: u8, begins: bool },
     ForgetRun { run: u64 },
 }
@@ -50,6 +53,7 @@ struct Model {
     schedules: BTreeMap<String, ScheduleState>,
     slots: BTreeMap<(String, Timestamp), SlotRow>,
     notices: BTreeMap<String, Notices>,
+    failed_pushes: BTreeMap<String, FailedPush>,
     web_sessions: BTreeMap<String, WebSession>,
 }
 
@@ -59,6 +63,22 @@ fn minutes(ten: i64) -> Timestamp {
 }
 
 /// Somebody logs in, or out.
+fn failed_push(name: u8) -> FailedPush {
+    FailedPush {
+        repository: "/repository".to_owned(),
+        remote: "origin".to_owned(),
+        branch: format!("branch-{name}"),
+        commit: "c".repeat(40),
+        runs: vec![run(u64::from(name))],
+        skill: "w/s".parse().unwrap(),
+        schedule: None,
+        since: at(0),
+        tries: 1,
+        next_try: Some(at(1)),
+        message: "refused".to_owned(),
+    }
+}
+
 fn session(name: u8, begins: bool) -> Write {
     let token_digest = format!("{name:064x}");
     if !begins {
@@ -140,6 +160,10 @@ impl Model {
                     }
                     Write::Notices(Box::new(notices))
                 }
+                Step::FailedPush { name, begins: true } => {
+                    Write::FailedPush(Box::new(failed_push(*name)))
+                }
+                Step::FailedPush { name, .. } => Write::EndFailedPush(failed_push(*name).key()),
                 Step::WebSession { name, begins } => session(*name, *begins),
                 Step::UndoSlot { name, from } => Write::UndoSlot {
                     schedule: schedule_id(*name),
@@ -195,6 +219,11 @@ impl Model {
                 let digest = session.token_digest.clone();
                 self.web_sessions.insert(digest, session.as_ref().clone());
             }
+            Write::FailedPush(push) => {
+                let push = push.as_ref().clone();
+                self.failed_pushes.insert(push.key(), push);
+            }
+            Write::EndFailedPush(key) => drop(self.failed_pushes.remove(key)),
             Write::EndWebSession(digest) => drop(self.web_sessions.remove(digest)),
             Write::Notices(notices) if notices.is_over() => {
                 self.notices.remove(&notices.subject());
@@ -236,6 +265,11 @@ impl Model {
             .notices(&mut |one| notices.push(one.unwrap()))
             .unwrap();
         assert_eq!(notices, self.notices.values().cloned().collect::<Vec<_>>());
+        let mut pushes = Vec::new();
+        let mut take = |push: Result<FailedPush, Unreadable>| pushes.push(push.unwrap());
+        store.failed_pushes(&mut take).unwrap();
+        let wanted: Vec<FailedPush> = self.failed_pushes.values().cloned().collect();
+        assert_eq!(pushes, wanted);
         self.assert_ledgers_held_by(store);
     }
 }
@@ -311,6 +345,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8, -20..20_i64, 0..3_i64)
             .prop_map(|(name, from, long)| Step::Slot { name, from, long }),
         1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::UndoSlot { name, from }),
+        1 => (0..3_u8, any::<bool>()).prop_map(|(name, begins)| Step::FailedPush { name, begins }),
         1 => (0..3_u8, 0..12_u8).prop_map(|(name, waiting)| Step::Notices { name, waiting }),
         1 => (0..3_u8, any::<bool>()).prop_map(|(name, begins)| Step::WebSession { name, begins }),
     ]

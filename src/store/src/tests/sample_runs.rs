@@ -127,6 +127,7 @@ pub(crate) fn summary(n: u64) -> RunSummary {
         commit: None,
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        push_error: None,
         spent: None,
         parent: None,
         schedule: None,

@@ -21,7 +21,7 @@ use crate::request::{Request, Submission};
 use crate::store::{MemoryStore, Store};
 use crate::stored_schedules::{StoredSchedule, StoredSchedules};
 use crate::trigger_probe::ProbeResult;
-use crate::work::{NoticeResult, Telling, Work};
+use crate::work::{NoticeResult, PushResult, Pushing, Telling, Work};
 
 /// What the fake effects have done to the world; it survives engines.
 #[derive(Default)]
@@ -110,6 +110,10 @@ impl Effects for FakeEffects {
         _: Option<&str>,
     ) -> Result<Event, crate::model::outcome::Failure> {
         Ok(Event::LandingStopped)
+    }
+
+    fn push(&self, _pushing: &Pushing) -> PushResult {
+        PushResult::Pushed
     }
 
     fn tell(&self, telling: &Telling) -> NoticeResult {
@@ -330,6 +334,7 @@ pub(super) fn bench(
         prepares: Arc::new(prepares),
         schedules,
         board: Board::stored(store, clock.now()).unwrap(),
+        pushes: FailedPushes::default(),
         store: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         expiry: Arc::new(Expiry::open(
