@@ -44,10 +44,12 @@ mod tests {
         let mut skipped: Vec<&str> = reports.lines().collect();
         skipped.sort_unstable();
         skipped.dedup();
-        let mut text = format!("\nskipped tests: {}\n", skipped.len());
-        for report in skipped {
-            text += &format!("  SKIPPED {report}\n");
-        }
+        let count = skipped.len();
+        let listed: String = skipped
+            .into_iter()
+            .flat_map(|report| ["  SKIPPED ", report, "\n"])
+            .collect();
+        let text = format!("\nskipped tests: {count}\n{listed}");
         // Not by a macro for printing, whose output would be hidden.
         std::io::stderr().write_all(text.as_bytes()).unwrap();
         let own = super::reports();
