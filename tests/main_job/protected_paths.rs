@@ -200,3 +200,30 @@ fn no_working_directory_is_created_through_a_link() {
     let victim = std::fs::read_dir(workspace.home.join("victim")).unwrap();
     assert_eq!(victim.count(), 0);
 }
+
+/// Git takes a directory with these files for a bare repository.
+#[test]
+fn a_landed_directory_that_looks_like_a_repository_is_none() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: plants
+    description: d
+    mutating: true
+    run: |
+      mkdir -p sub/objects sub/refs && cd sub
+      touch objects/x refs/x
+      echo 'ref: refs/heads/main' > HEAD
+      printf '[core]\nbare = false\nworktree = %s\nsshCommand = touch %s/victim\n[remote "origin"]\nurl = ssh://localhost/x\n' "$WORKERCTL_CHECKOUT/sub" "$HOME" > config
+  - {id: works, description: d, mutating: true, cwd: sub, run: "echo x > landed"}
+  - {id: pushes, description: d, mutating: true, cwd: sub, push: true, run: "echo x > pushed"}
+"#,
+    );
+    workspace.git(&["init", "-q", "--bare", "../remote.git"]);
+    workspace.git(&["remote", "add", "origin", "../remote.git"]);
+    workspace.run(&["run", "plants"]).expect_code(0);
+    assert!(workspace.root.join("sub/HEAD").exists());
+    workspace.run(&["run", "works"]).expect_code(0);
+    assert_eq!(workspace.git(&["show", "main:sub/landed"]), "x\n");
+    let pushed = workspace.json(&["run", "pushes"]);
+    assert!(!workspace.home.join("victim").exists(), "{pushed}");
+}

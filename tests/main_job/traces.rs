@@ -41,6 +41,14 @@ const SKILLS: &str = r#"
     mutating: true
     run: "echo run >> tracked.txt"
     verification: [{command: "git commit -q --allow-empty -m bycheck"}]
+  - id: grafts
+    description: d
+    mutating: true
+    run: |
+      base=$(git rev-parse HEAD)
+      orphan=$(git commit-tree -m orphan "HEAD^{tree}")
+      mkdir -p .git/info && echo "$orphan $base" > .git/info/grafts
+      git update-ref refs/heads/main "$orphan"
   - id: check-writes
     description: d
     mutating: true
@@ -112,6 +120,7 @@ fn what_a_failed_skill_does_with_git_stays_in_its_tree() {
     let detail = untouched("switches", "head_moved");
     assert!(message(&detail).contains("refs/heads/elsewhere"));
     untouched("resets", "history_rewritten");
+    untouched("grafts", "history_rewritten");
 }
 
 #[test]

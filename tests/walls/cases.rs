@@ -316,6 +316,11 @@ const CALLS: [(i64, &str); 73] = [
     (libc::SYS_adjtimex, "pack(\"Ix204\", 0x2000)"),
     // Other processes, and terminals.
     (libc::SYS_prlimit64, "$E, 4, $b, 0"),
+    // The mark by which processes of runs are recognised.
+    (libc::SYS_prlimit64, "0, 10, $b, 0"),
+    (libc::SYS_prlimit64, "0, 0x100000000 | 10, $b, 0"),
+    (libc::SYS_setrlimit, "10, $b"),
+    (libc::SYS_setrlimit, "0x100000000 | 10, $b"),
     (libc::SYS_ptrace, "0x4206, $E, 0, 0"),
     (
         libc::SYS_process_vm_readv,

@@ -83,6 +83,17 @@ pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> 
         .collect()
 }
 
+/// Returns the files of keys of the agent programs that workers and skills name.
+pub(super) fn files_of_programs<'a>(
+    programs: impl IntoIterator<Item = &'a AgentProgram>,
+    environment: &BTreeMap<String, String>,
+) -> Vec<PathBuf> {
+    let keys = programs
+        .into_iter()
+        .filter_map(|program| program.key.as_ref());
+    keys.filter_map(|key| file(key, environment)).collect()
+}
+
 /// Files that hold addresses of webhooks, which no command of a skill reads either.
 pub(super) fn files_of_notify<'a>(
     levels: impl IntoIterator<Item = &'a Notify>,

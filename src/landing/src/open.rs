@@ -9,6 +9,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::iter;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -92,6 +93,9 @@ static GIVEN: LazyLock<Result<MemorySettings, GitError>> =
 
 /// Opens the repository that `place` lies in, or with `NO_SEARCH` the one that is there.
 ///
+/// Searches for `.git` only. A result can make a directory look like a bare repository, by files such as `HEAD` and
+/// `config`, and the settings of that one would then apply to later runs and to the engine.
+///
 /// # Errors
 /// There is none, it is another user's or of a format that is not supported, or the environment has a setting that
 /// cannot be followed. `doing` is the step, as a verb with its object.
@@ -101,16 +105,38 @@ pub fn open(
     doing: &'static str,
 ) -> Result<Repository, GitError> {
     let environment = environment()?;
-    let opened = match open_plainly(place, flags) {
+    let found = if flags.contains(RepositoryOpenFlags::NO_SEARCH) {
+        None
+    } else {
+        directory_with_git(place)
+    };
+    let (at, flags) = match &found {
+        Some(directory) => (directory.as_path(), flags | RepositoryOpenFlags::NO_SEARCH),
+        None => (place, flags),
+    };
+    let opened = match open_plainly(at, flags) {
         // A file that the environment names can list the directory as safe.
         Err(e) if e.code() == ErrorCode::Owner && environment.names_files && !is_redirected() => {
-            open_plainly(place, flags | RepositoryOpenFlags::FROM_ENV)
+            open_plainly(at, flags | RepositoryOpenFlags::FROM_ENV)
         }
         opened => opened,
     };
     let opened = opened.map_err(|source| refusal(place, source, doing))?;
+    if found.is_none() && !flags.contains(RepositoryOpenFlags::NO_SEARCH) && !opened.is_bare() {
+        return Err(GitError::NotARepository(place.to_owned()));
+    }
     configure(&opened, environment)?;
     Ok(opened)
+}
+
+/// Returns the nearest directory with a `.git`, from `place` upwards in its file system.
+fn directory_with_git(place: &Path) -> Option<PathBuf> {
+    let place = place.canonicalize().ok()?;
+    let device = place.metadata().ok()?.dev();
+    let is_near = |above: &&Path| above.metadata().is_ok_and(|found| found.dev() == device);
+    let mut near = place.ancestors().take_while(is_near);
+    near.find(|above| above.join(".git").symlink_metadata().is_ok())
+        .map(Path::to_owned)
 }
 
 /// Adds settings above all others to a handle.

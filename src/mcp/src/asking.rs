@@ -1,5 +1,6 @@
 //! The question to the person at a client, before a skill that changes things runs for it (elicitation).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -22,8 +23,14 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const KEY: &str = "run";
 
 /// Characters of one value or line, and lines of the command, that the question shows.
-const VALUE_CHARS: usize = 200;
+const LINE_CHARS: usize = 200;
 const COMMAND_LINES: usize = 20;
+
+/// Characters of one input. A longer one cannot be shown whole, so that nobody can agree to it.
+const VALUE_CHARS: usize = 4_000;
+
+/// Blanks in a row that are shown as such; more could move what follows out of sight.
+const BLANKS: usize = 8;
 
 /// What became of the question.
 pub(super) enum Answer {
@@ -69,6 +76,11 @@ pub(super) async fn ask(
     given: Given,
     context: &RequestContext<RoleServer>,
 ) -> Answer {
+    if rendered.inputs.iter().any(|(_, value)| is_too_long(value)) {
+        return Answer::No(
+            "an input is too long for a question; a person can run it: `workerctl run`",
+        );
+    }
     let question = ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: question(rendered),
@@ -170,11 +182,36 @@ fn question(rendered: &Rendered) -> String {
     legible_lines(text.trim_end()).into_owned()
 }
 
-fn shown(value: &Value) -> String {
+fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => cut(text),
-        other => cut(&other.to_string()),
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
     }
+}
+
+fn is_too_long(value: &Value) -> bool {
+    text_of(value).chars().nth(VALUE_CHARS).is_some()
+}
+
+/// A whole value; many blanks in a row are counted instead.
+fn shown(value: &Value) -> String {
+    let text = visible(&text_of(value), VALUE_CHARS);
+    let mut shown = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(' ') {
+        let (before, from) = rest.split_at(at);
+        shown.push_str(before);
+        let after = from.trim_start_matches(' ');
+        let count = from.len() - after.len();
+        if count > BLANKS {
+            // Writing into a string cannot fail.
+            let _ = write!(shown, " [{count} blanks] ");
+        } else {
+            shown.push_str(&from[..count]);
+        }
+        rest = after;
+    }
+    shown + rest
 }
 
 /// Its first lines, indented so that none can pose as another line of the question.
@@ -187,15 +224,19 @@ fn command(argv: &[String]) -> String {
     lines.join("\n  ")
 }
 
-/// Text without what could pose as another line of the question, and not too long.
 fn cut(text: &str) -> String {
+    visible(text, LINE_CHARS)
+}
+
+/// Text without what could pose as another line of the question, and not too long.
+fn visible(text: &str, chars_max: usize) -> String {
     // Also marks that turn the direction of text, or cannot be seen.
     let visible = |c: char| match c {
         '"' | '\'' | '\\' => c.to_string(),
         c => c.escape_debug().collect(),
     };
-    let mut shown: String = text.chars().take(VALUE_CHARS).map(visible).collect();
-    if text.chars().nth(VALUE_CHARS).is_some() {
+    let mut shown: String = text.chars().take(chars_max).map(visible).collect();
+    if text.chars().nth(chars_max).is_some() {
         shown.push('…');
     }
     shown

@@ -33,11 +33,14 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Changes flags of inodes by path, which Landlock does not cover; since Linux 6.17.
 const FILE_SETATTR: i64 = 469;
 
+/// Opens a mount and changes its attributes, as `open_tree` and `mount_setattr` do; since Linux 6.15.
+const OPEN_TREE_ATTR: i64 = 467;
+
 /// Calls that are always refused.
 ///
 /// Those of io_uring open and use sockets unseen by a filter. Keys of the user's session are secrets. The others are of
 /// no use within Landlock, or look past it; a user namespace would allow some of them.
-const REFUSED: [i64; 32] = [
+const REFUSED: [i64; 33] = [
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -70,6 +73,7 @@ const REFUSED: [i64; 32] = [
     libc::SYS_kexec_load,
     libc::SYS_reboot,
     FILE_SETATTR,
+    OPEN_TREE_ATTR,
 ];
 
 /// System V IPC and POSIX message queues, which all processes of a user share.
@@ -113,7 +117,11 @@ pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
         }
     }
     rules.insert(libc::SYS_fcntl, vec![leases()?]);
-    rules.insert(libc::SYS_prlimit64, vec![limits_of_others()?]);
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![limits_of_others()?, mark_of_runs(1, Some(2))?],
+    );
+    rules.insert(libc::SYS_setrlimit, vec![mark_of_runs(0, None)?]);
     rules.insert(libc::SYS_ioctl, typing_for_others()?);
     let rules = also_with_short_pointers(rules);
     let arch = std::env::consts::ARCH.try_into()?;
@@ -205,6 +213,14 @@ fn leases() -> Result<SeccompRule, BackendError> {
 fn limits_of_others() -> Result<SeccompRule, BackendError> {
     let sets = SeccompCondition::new(2, Length::Qword, Is::Ne, 0);
     all_of([argument(0, Is::Ne, 0), sets])
+}
+
+/// Setting the limit on file locks, by which the engine recognises processes of runs: see `tag.rs`. `resource` and
+/// `new_limit` are numbers of arguments; without a new limit, prlimit(2) only reads.
+fn mark_of_runs(resource: u8, new_limit: Option<u8>) -> Result<SeccompRule, BackendError> {
+    let is_mark = argument(resource, Is::Eq, libc::RLIMIT_LOCKS.cast_signed());
+    let sets = new_limit.map(|number| SeccompCondition::new(number, Length::Qword, Is::Ne, 0));
+    all_of([is_mark].into_iter().chain(sets))
 }
 
 /// Putting characters into the terminal, as if the person before it had typed them.

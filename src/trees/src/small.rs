@@ -177,7 +177,8 @@ fn make_skeleton(dir: &Path) -> Result<(), TreeError> {
 
 /// Puts settings of ours back into a small repository in which a run may have written.
 pub(crate) fn put_back(git_dir: &Path, rules: &Path) -> Result<(), TreeError> {
-    for name in ["config.worktree", "commondir", "gitdir"] {
+    // Grafts would give a commit parents that it has not, and so hide that history was rewritten.
+    for name in ["config.worktree", "commondir", "gitdir", "info/grafts"] {
         remove(&git_dir.join(name))?;
     }
     for dir in ["info", "objects", "objects/info", "refs"] {

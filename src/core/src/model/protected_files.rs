@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Patterns that always come first: instructions and settings of agent programs, and files that git, editors and
 /// build servers execute or obey.
-pub const PROTECTED_FILES: [&str; 45] = [
+pub const PROTECTED_FILES: [&str; 46] = [
     ".agent",
     ".agents",
     ".claude",
@@ -50,6 +50,7 @@ pub const PROTECTED_FILES: [&str; 45] = [
     ".vscode",
     "workerctl.yaml",
     "worker.yaml",
+    "worker.yml",
 ];
 
 /// What stands for any number of directories in a pattern.

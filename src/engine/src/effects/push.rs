@@ -26,6 +26,9 @@ const PASSED_ON: [&str; 7] = [
     "no_proxy",
 ];
 
+/// Git, which takes no directory for a bare repository: a result can make one look like that.
+const GIT: &str = "git -c safe.bareRepository=explicit";
+
 /// Prefix of variables that hold settings of git, which a push is given too.
 const GIT_SETTINGS: &str = "GIT_CONFIG_";
 
@@ -38,9 +41,9 @@ pub(in super::super) fn push_command(remote: &str) -> Program {
     let remote = remote.replace('\'', "'\\''");
     let text = format!(
         "export SSH_ASKPASS=false SSH_ASKPASS_REQUIRE=force; \
-         git -c core.hooksPath=/dev/null push --quiet '{remote}' \"$WORKERCTL_COMMIT:refs/heads/$WORKERCTL_BRANCH\" && exit 0; \
+         {GIT} -c core.hooksPath=/dev/null push --quiet '{remote}' \"$WORKERCTL_COMMIT:refs/heads/$WORKERCTL_BRANCH\" && exit 0; \
          status=$?; \
-         git merge-base --is-ancestor \"$WORKERCTL_COMMIT\" 'refs/remotes/{remote}'/\"$WORKERCTL_BRANCH\" 2> /dev/null || exit $status"
+         {GIT} merge-base --is-ancestor \"$WORKERCTL_COMMIT\" 'refs/remotes/{remote}'/\"$WORKERCTL_BRANCH\" 2> /dev/null || exit $status"
     );
     Program::Shell {
         shell: names::shell_program(Shell::Sh).to_owned(),
@@ -56,8 +59,8 @@ fn push_again_command(remote: &str) -> String {
         return String::new();
     };
     format!(
-        "git merge-base --is-ancestor \"$WORKERCTL_COMMIT\" \"refs/heads/$WORKERCTL_BRANCH\" || {{ \
-         git merge-base --is-ancestor \"refs/heads/$WORKERCTL_BRANCH\" 'refs/remotes/{quoted}'/\"$WORKERCTL_BRANCH\" && exit 0; \
+        "{GIT} merge-base --is-ancestor \"$WORKERCTL_COMMIT\" \"refs/heads/$WORKERCTL_BRANCH\" || {{ \
+         {GIT} merge-base --is-ancestor \"refs/heads/$WORKERCTL_BRANCH\" 'refs/remotes/{quoted}'/\"$WORKERCTL_BRANCH\" && exit 0; \
          echo \"fatal: the branch was rewritten and has commits that were not pushed\" >&2; exit 1; }}; {text}"
     )
 }

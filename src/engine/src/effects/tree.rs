@@ -18,7 +18,7 @@ use crate::machine::TREE_LOST;
 use crate::model::RunId;
 use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
-use crate::model::spec::TreeSpec;
+use crate::model::spec::{Program, TreeSpec};
 
 /// The tree of a run, shared by its actions.
 pub(super) type HeldTree = Arc<Mutex<Tree>>;
@@ -243,6 +243,9 @@ fn rights(work: &Work, spec: &TreeSpec) -> String {
         &run.env_names,
         &run.sensitive,
         run.may_control,
+        // A model or an agent program has a key or a login, and acts with the tools that it is given.
+        matches!(run.program, Program::Agent(_)),
+        run.plan.approval.is_some(),
     );
     let text = serde_json::to_vec(&rights).unwrap_or_default();
     hex(&Sha256::digest(text)).chars().take(16).collect()

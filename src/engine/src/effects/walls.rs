@@ -169,6 +169,10 @@ impl Performer {
             environment,
         ));
         let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
+        let programs = skills
+            .clone()
+            .filter_map(|skill| skill.agent.program.as_deref());
+        files.extend(model_keys::files_of_programs(programs, environment));
         files.extend(skills.flat_map(|skill| secrets::files(skill, environment)));
         let mut keys = lock(&self.walls.keys);
         keys.extend(files);
