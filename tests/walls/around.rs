@@ -109,6 +109,60 @@ fn the_file_of_a_secret_is_read_by_no_command() {
     assert_eq!(refused.refusal(), "sandbox_grant");
 }
 
+/// A directory of programs is part of the grant that builds need.
+#[test]
+fn no_program_that_others_execute_is_replaced_by_a_grant() {
+    if !walls_or_skip() {
+        return;
+    }
+    let skill = |id: &str, level: &str| {
+        format!(
+            "  - {{id: {id}, description: d, sandbox: {{level: {level}, write: [~/.cargo]}}, run: 'echo x > \"$HOME/.cargo/registry/f\" && echo x >> \"$HOME/.cargo/lock\" && ! echo x > \"$HOME/.cargo/bin/git\" && ! mv \"$HOME/.cargo/bin\" \"$HOME/.cargo/registry/\"'}}\n"
+        )
+    };
+    let levels = crate::levels::sandboxes();
+    let skills: String = levels.iter().map(|level| skill(level, level)).collect();
+    let workspace = bed(&skills);
+    for path in [".cargo/bin", ".cargo/registry"] {
+        std::fs::create_dir_all(workspace.home.join(path)).unwrap();
+    }
+    std::fs::write(workspace.home.join(".cargo/lock"), "").unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for level in &levels {
+        let mut command = workspace.workerctl(&["run", level, "--json"]);
+        let bin = workspace.home.join(".cargo/bin");
+        command.env("PATH", format!("{}:{path}", bin.display()));
+        let detail = workspace.start(&mut command).end().value();
+        assert_eq!(outcome(&detail), "succeeded", "{level}: {detail}");
+        assert!(!bin.join("git").exists(), "{level}");
+    }
+}
+
+/// A typing error must not let every run read what the definition names.
+#[test]
+fn the_file_of_a_secret_stays_hidden_while_its_definition_is_broken() {
+    if !walls_or_skip() {
+        return;
+    }
+    let workspace = bed(
+        "  - {id: looks, description: d, run: '! cat \"$HOME/keys/typo\" && ! cat \"$HOME/keys/quote\" && ! cat \"$HOME/keys/agent\"'}\n",
+    );
+    std::fs::create_dir(workspace.home.join("keys")).unwrap();
+    for name in ["typo", "quote", "agent"] {
+        std::fs::write(workspace.home.join("keys").join(name), "hunter2-hunter2\n").unwrap();
+    }
+    workspace.worker(
+        "v",
+        "  - {id: typo, description: d, timeout: xyzzy, env: [{name: K, secret: {file: ~/keys/typo}}], run: 'true'}\n  - {id: agent, description: d, agent: {cli: claude, key: 'file:~/keys/agent'}, instructions: Say hello.}\n",
+    );
+    workspace.worker(
+        "u",
+        "  - {id: quote, description: d, env: [{name: K, secret: {file: ~/keys/quote}}], run: 'true}\n",
+    );
+    let detail = run(&workspace, "looks");
+    assert_eq!(outcome(&detail), "succeeded", "{detail}");
+}
+
 #[test]
 fn what_holds_something_never_granted_is_not_granted_either() {
     let skill = |id: &str, path: &str| {

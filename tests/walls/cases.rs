@@ -247,7 +247,7 @@ pub(crate) const HARMLESS_IN_A_CONTAINER: [&str; 14] = [
 ];
 
 /// System calls; in each text `$b` is a buffer of 256 zeros, `$E` the engine's process and `$p` a descriptor of it.
-const CALLS: [(i64, &str); 73] = [
+const CALLS: [(i64, &str); 78] = [
     // A lease on standard input, which others who open the file would wait for; flags of inodes.
     (libc::SYS_fcntl, "0, 1024, 1"),
     (469, "-100, \".\", $b, 32, 0"),
@@ -293,6 +293,7 @@ const CALLS: [(i64, &str); 73] = [
     (libc::SYS_move_mount, "-1, \"\", -1, \"\", 0"),
     (libc::SYS_mount_setattr, "-1, \"\", 0, $b, 32"),
     (libc::SYS_open_tree, "-100, \".\", 1"),
+    (467, "-100, \".\", 1, $b, 32"),
     (libc::SYS_fsopen, "\"tmpfs\", 0"),
     (libc::SYS_fspick, "-100, \".\", 0"),
     (libc::SYS_fsmount, "-1, 0, 0"),

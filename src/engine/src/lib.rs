@@ -13,6 +13,7 @@ use workerctl_store as store;
 mod approval;
 mod at_end;
 mod baseline;
+mod broken_definitions;
 mod calendar;
 mod changes;
 #[cfg(feature = "llm")]
@@ -350,7 +351,6 @@ impl Parts {
                     catalog.fired(),
                 )
                 .map_err(broken)?,
-                // Only a daemon fires schedules.
                 Host::InProcess => stored_schedules::StoredSchedules::default(),
             },
             board: Board::stored(self.store.as_ref(), now).map_err(broken)?,

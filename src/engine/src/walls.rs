@@ -117,7 +117,7 @@ impl Grounds<'_> {
     ) -> Result<Wall, String> {
         let mut write = own;
         for grant in &sandbox.write {
-            write.push(self.grant("write", grant)?);
+            write.extend(self.without_programs(self.grant("write", grant)?));
         }
         // A state directory in the workspace would else keep it from being listed: its names are no secret.
         let workspace = real(self.workspace);
@@ -214,6 +214,22 @@ impl Grounds<'_> {
             self.refuse_write(key, text, &name)?;
         }
         Ok(path)
+    }
+
+    /// Returns the parts of a granted directory that hold no directory of `PATH`, such as `~/.cargo` without
+    /// `~/.cargo/bin`: the engine and other skills would execute what a run puts there.
+    fn without_programs(&self, granted: PathBuf) -> Vec<PathBuf> {
+        let path = self.environment.get("PATH").map_or("", String::as_str);
+        let directories = path.split(':').filter(|one| one.starts_with('/'));
+        let directories = directories.map(|one| real(Path::new(one)));
+        let below = directories.filter(|one| *one != granted && one.starts_with(&granted));
+        let below: Vec<PathBuf> = below.collect();
+        if below.is_empty() {
+            return vec![granted];
+        }
+        let mut parts = Readable::default();
+        parts.add_all_but(granted, &below);
+        parts.paths
     }
 
     fn refuse_write(&self, key: &str, text: &str, path: &Path) -> Result<(), String> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
-use super::super::{model_keys, secrets};
+use super::super::{broken_definitions, model_keys, secrets};
 use super::place::Place;
 use super::{Performer, lock};
 use crate::clock::Clock;
@@ -174,6 +174,7 @@ impl Performer {
             .filter_map(|skill| skill.agent.program.as_deref());
         files.extend(model_keys::files_of_programs(programs, environment));
         files.extend(skills.flat_map(|skill| secrets::files(skill, environment)));
+        files.extend(broken_definitions::named_files(&catalog, environment));
         let mut keys = lock(&self.walls.keys);
         keys.extend(files);
         keys.iter().cloned().collect()
