@@ -45,7 +45,7 @@ pub struct Base<'a> {
 pub struct Overlay {
     /// Where in the tree.
     pub path: RepoPath,
-    /// The file or directory, absolute.
+    /// The file or directory, absolute; what is copied has no links on the way.
     pub from: PathBuf,
     /// Whether a symbolic link to `from` is made instead of a copy.
     pub link: bool,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Repository};
+use rustix::fs::OFlags;
 use workerctl_landing::ids::RepoPath;
 
 use crate::error::TreeError;
@@ -27,7 +29,11 @@ impl Source {
     /// The bytes: a file's content, or a link's target.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
-            Self::File(path) => fs::read(path),
+            Self::File(path) => {
+                let mut bytes = Vec::new();
+                open_resolved(path)?.read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
             Self::Link(target) => Ok(target.clone()),
         }
     }
@@ -95,7 +101,8 @@ impl Layer {
         if !found.is_dir() {
             return Ok(());
         }
-        for entry in fs::read_dir(from)? {
+        let directory = open_resolved(from)?;
+        for entry in fs::read_dir(descriptor_path(&directory))? {
             let entry = entry?;
             let name = entry.file_name();
             let mut inner = path.to_vec();
@@ -108,7 +115,7 @@ impl Layer {
             match entry.path().symlink_metadata() {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Ok(_) if rules.is_some_and(|repo| is_ignored(repo, &inner)) => {}
-                other => self.add(rules, &inner, &entry.path(), &other?)?,
+                other => self.add(rules, &inner, &from.join(&name), &other?)?,
             }
         }
         Ok(())
@@ -154,6 +161,28 @@ impl Layer {
     }
 }
 
+/// Opens a file or directory at a path without links. Fails if there is a link by now: a run may put one there after
+/// the path was found to lead to nothing hidden.
+fn open_resolved(path: &Path) -> io::Result<File> {
+    // A pipe would keep an open that waits for its other end.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    if fs::read_link(descriptor_path(&file))? == path {
+        Ok(file)
+    } else {
+        Err(io::Error::other(
+            "it was replaced while it was copied; start the run again",
+        ))
+    }
+}
+
+fn descriptor_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
 fn is_ignored(repo: &Repository, path: &[u8]) -> bool {
     // Where the rules cannot be read it is laid over.
     repo.is_path_ignored(Path::new(OsStr::from_bytes(path)))
@@ -182,4 +211,28 @@ fn measure_one(from: &Path, found: &Metadata) -> u64 {
             found.map_or(0, |found| measure_one(&entry.path(), &found))
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A run can replace a directory by a link after it was decided that a copy of it may be made.
+    #[test]
+    fn nothing_is_copied_through_a_link_that_has_come_on_the_way() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for name in ["granted", "hidden"] {
+            fs::create_dir(root.join(name)).unwrap();
+            fs::write(root.join(name).join("file"), name).unwrap();
+        }
+        let file = Source::File(root.join("granted/file"));
+        assert_eq!(file.read().unwrap(), b"granted");
+        fs::rename(root.join("granted"), root.join("moved")).unwrap();
+        symlink("hidden", root.join("granted")).unwrap();
+        assert!(file.read().is_err());
+        assert!(open_resolved(&root.join("granted")).is_err());
+    }
 }

@@ -32,7 +32,7 @@ impl Performer {
         {
             return Ok(baseline);
         }
-        self.refuse_hidden_paths(work)?;
+        self.refuse_hidden_outputs(work)?;
         let tree = if work.spec.plan.mutating {
             Some(self.start_tree(work)?)
         } else {

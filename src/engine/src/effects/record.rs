@@ -171,7 +171,7 @@ impl Performer {
         git::keep_base(workdir, &git_run(work)?, tip)
             .map_err(|error| git_failure(Step::Record, work, &error))?;
         let tree = self.tree(work)?;
-        let start = Self::with_base(work, spec, Some(tip), |base| {
+        let start = self.with_base(work, spec, Some(tip), |base| {
             lock(&tree)
                 .make_result(base, &kept.change.changes)
                 .map_err(|error| tree_failure(Step::Record, work, &error))
@@ -188,7 +188,7 @@ impl Performer {
         change: &RunResult,
     ) -> Result<(), Failure> {
         let tree = self.tree(work)?;
-        Self::with_base(work, tree_spec(work)?, base.start.base.as_ref(), |at| {
+        self.with_base(work, tree_spec(work)?, base.start.base.as_ref(), |at| {
             lock(&tree)
                 .make_result(at, &change.changes)
                 .map_err(|error| tree_failure(Step::Record, work, &error))

@@ -46,7 +46,7 @@ impl Performer {
             Some(tree) => tree,
             None => self.take_tree(work, spec)?,
         };
-        let start = Self::with_base(work, spec, commit.as_ref(), |base| {
+        let start = self.with_base(work, spec, commit.as_ref(), |base| {
             lock(&tree)
                 .make_equal(base)
                 .map_err(|error| tree_failure(Step::Prepare, work, &error))
@@ -56,6 +56,7 @@ impl Performer {
 
     /// Calls with the base of a run's tree on a commit.
     pub(super) fn with_base<T>(
+        &self,
         work: &Work,
         spec: &TreeSpec,
         commit: Option<&Oid>,
@@ -67,6 +68,10 @@ impl Performer {
             author, committer, ..
         } = &identity;
         let laid_over = laid_over(spec)?;
+        // What is copied is read at these very places, where no link leads elsewhere any more.
+        let copied = laid_over.iter().filter(|one| !one.link);
+        let copied = copied.map(|one| (one.from.clone(), !one.unignored));
+        self.refuse_hidden(work, &copied.collect::<Vec<_>>())?;
         refuse_large(&laid_over)?;
         act(&Base {
             repository: workdir,
@@ -142,7 +147,7 @@ impl Performer {
         let emptied = self.tree(work).and_then(|tree| {
             let base = work.baseline().and_then(|found| found.tree);
             let commit = base.and_then(|base| base.start.base);
-            Self::with_base(work, tree_spec(work)?, commit.as_ref(), |at| {
+            self.with_base(work, tree_spec(work)?, commit.as_ref(), |at| {
                 lock(&tree)
                     .make_equal(at)
                     .map_err(|error| tree_failure(Step::Record, work, &error))
@@ -313,8 +318,9 @@ fn laid_over(spec: &TreeSpec) -> Result<Vec<Overlay>, Failure> {
         let path = RepoPath::literal(&one.path)
             .map_err(|error| failure(Step::Prepare, "local", &error))?;
         let from = workdir.join(path.as_path());
+        let real = std::fs::canonicalize(&from);
         if one.required {
-            let Ok(real) = std::fs::canonicalize(&from) else {
+            let Ok(real) = &real else {
                 let message = format!(
                     "`local` names `{}`, which is not there: make it, or take it out of `local`",
                     from.display()
@@ -341,7 +347,7 @@ fn laid_over(spec: &TreeSpec) -> Result<Vec<Overlay>, Failure> {
         }
         found.push(Overlay {
             path,
-            from,
+            from: real.ok().filter(|_| !one.link).unwrap_or(from),
             link: one.link,
             optional: true,
             unignored: !one.required,

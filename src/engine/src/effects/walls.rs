@@ -237,21 +237,25 @@ fn borrowed_by(work: &Work) -> Vec<PathBuf> {
 }
 
 impl Performer {
-    /// Refuses a sandboxed run with an input, a copy of the checkout or an output that leads to a hidden file, because
-    /// the engine would read or replace it with its own rights.
-    pub(super) fn refuse_hidden_paths(&self, work: &Work) -> Result<(), Failure> {
+    /// Refuses a sandboxed run with an output that leads to a hidden file, because the engine would read or replace it
+    /// with its own rights.
+    pub(super) fn refuse_hidden_outputs(&self, work: &Work) -> Result<(), Failure> {
         let spec = &work.spec;
-        let copied = spec.tree.iter().flat_map(|tree| {
-            let copies = tree.laid_over.iter().filter(|copy| !copy.link);
-            copies.map(|copy| (Path::new(&tree.workdir).join(&copy.path), copy.required))
-        });
         let outputs = spec
             .outputs
             .iter()
             .filter_map(|output| output.path.as_ref());
         let outputs = outputs.map(|path| (Path::new(&spec.workspace).join(path), true));
-        let paths: Vec<(PathBuf, bool)> = copied.chain(outputs).collect();
-        if spec.sandbox.is_none() || paths.is_empty() {
+        self.refuse_hidden(work, &outputs.collect::<Vec<_>>())
+    }
+
+    /// Refuses paths of a sandboxed run that lead to a hidden file, or that are taken whole (`true`) and hold one.
+    pub(super) fn refuse_hidden(
+        &self,
+        work: &Work,
+        paths: &[(PathBuf, bool)],
+    ) -> Result<(), Failure> {
+        if work.spec.sandbox.is_none() || paths.is_empty() {
             return Ok(());
         }
         let (keys, catalog) = (self.key_files(), self.parts.definitions.current());
