@@ -1,10 +1,13 @@
 //! Files that commands outside of the sandbox execute, as far as their paths can be read off the command.
 
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Catalog;
-use crate::model::agent::McpTransport;
+use crate::model::agent::{AgentProgram, McpTransport};
 use crate::model::definition::RunText;
+use crate::model::sandbox::NetworkChoice;
 use crate::model::{Channel, Notify, SecretSource, Skill};
 
 /// Words after which a command begins, or which begin one themselves.
@@ -17,6 +20,12 @@ const BEFORE_A_COMMAND: [&str; 21] = [
 const INTERPRETERS: [&str; 18] = [
     ".", "source", "sh", "ash", "bash", "dash", "ksh", "zsh", "fish", "python", "node", "bun",
     "deno", "perl", "ruby", "php", "lua", "uv",
+];
+
+/// Extensions of files that programs execute.
+const EXTENSIONS: [&str; 24] = [
+    "sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "tsx", "rb", "pl", "pm", "php",
+    "lua", "awk", "sed", "jq", "mk", "r", "R", "tcl", "java", "go",
 ];
 
 /// The paths of files that are executed with more rights than a skill has by default: by hooks, commands of `notify`, of
@@ -52,8 +61,19 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
             found.argv(argv, workspace);
         }
     }
-    for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
-        found.skill(skill, workspace);
+    let skills = || catalog.workers.iter().flat_map(|worker| &worker.skills);
+    let networks = skills().filter_map(|skill| Some(&skill.sandbox.as_ref()?.network));
+    let is_network_restricted = networks.into_iter().any(|one| *one != NetworkChoice::Any);
+    for skill in skills() {
+        let has_network = skill
+            .sandbox
+            .as_ref()
+            .is_none_or(|one| one.network != NetworkChoice::None);
+        let has_more = has_more_rights(skill) || is_network_restricted && has_network;
+        found.skill(skill, workspace, has_more);
+    }
+    if let Some(program) = &config.program {
+        found.agent_program(program, workspace);
     }
     found.paths
 }
@@ -61,8 +81,28 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
 /// Returns true if commands of a skill may do more than those of a skill that declares nothing.
 fn has_more_rights(skill: &Skill) -> bool {
     let sandbox = skill.sandbox.as_ref();
-    let is_wider = sandbox.is_none_or(|sandbox| sandbox.unix_sockets || !sandbox.write.is_empty());
-    is_wider || skill.may_control || !skill.env.is_empty()
+    let is_wider = sandbox.is_none_or(|sandbox| {
+        let mut reads = sandbox.reads.iter().flatten();
+        sandbox.unix_sockets || !sandbox.write.is_empty() || reads.any(|path| path != "/")
+    });
+    let is_given_secrets =
+        !skill.env.is_empty() || skill.inputs.iter().any(|input| input.sensitive);
+    is_wider || is_given_secrets || skill.may_control
+}
+
+/// Returns true if a file is likely a program: it is executable, begins with `#!`, or has the extension of a language.
+fn is_program(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let has_extension = extension.is_some_and(|one| EXTENSIONS.contains(&one));
+    let Ok(found) = path.metadata() else {
+        return has_extension;
+    };
+    let begins_with_mark = || {
+        let mut mark = [0; 2];
+        let file = std::fs::File::open(path);
+        file.is_ok_and(|mut file| file.read_exact(&mut mark).is_ok()) && &mark == b"#!"
+    };
+    found.is_file() && (has_extension || found.mode() & 0o111 != 0 || begins_with_mark())
 }
 
 fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
@@ -82,7 +122,7 @@ struct PathCollector<'a> {
 }
 
 impl PathCollector<'_> {
-    fn skill(&mut self, skill: &Skill, workspace: &Path) {
+    fn skill(&mut self, skill: &Skill, workspace: &Path, has_more_rights: bool) {
         let cwd = workspace.join(&skill.cwd);
         for source in skill
             .secrets
@@ -95,13 +135,17 @@ impl PathCollector<'_> {
         }
         let hooks = skill.hooks.iter().chain(&skill.post_commit);
         hooks.for_each(|hook| self.shell(&hook.command, &cwd));
-        if !has_more_rights(skill) {
+        if let Some(program) = &skill.agent.program {
+            self.agent_program(program, workspace);
+        }
+        if !has_more_rights {
             return;
         }
         match &skill.run {
             RunText::Shell(text) => self.shell(text, &cwd),
             RunText::Argv(argv) => self.argv(argv, &cwd),
-            RunText::Script { .. } | RunText::Instructions => {}
+            RunText::Script { interpreter, .. } => self.argv(interpreter, &cwd),
+            RunText::Instructions => {}
         }
         let checks = skill.pre_checks.iter().chain(&skill.checks);
         let checks = checks.filter_map(|check| check.command.as_ref());
@@ -109,7 +153,27 @@ impl PathCollector<'_> {
         checks.chain(wake).for_each(|text| self.shell(text, &cwd));
     }
 
+    fn agent_program(&mut self, program: &AgentProgram, workspace: &Path) {
+        let words = std::iter::once(&program.binary).chain(&program.args);
+        self.argv(&words.cloned().collect::<Vec<_>>(), workspace);
+    }
+
+    /// Adds each part of a text that names a program, however the text executes it: as an argument of another program,
+    /// as input of a shell, in a trap.
+    fn named_programs(&mut self, text: &str, cwd: &Path) {
+        let is_separator = |c: char| c.is_whitespace() || ";&|<>(){}[]\"'`=$,:".contains(c);
+        for word in text.split(is_separator).filter(|word| !word.is_empty()) {
+            // Behind a substitution, as in `$(git rev-parse --show-toplevel)/x`, the rest of a path is left.
+            for place in [cwd.join(word), cwd.join(word.trim_start_matches('/'))] {
+                if is_program(&place) {
+                    self.paths.push(place);
+                }
+            }
+        }
+    }
+
     fn shell(&mut self, text: &str, cwd: &Path) {
+        self.named_programs(text, cwd);
         for words in commands_of(text) {
             self.argv(&words, cwd);
         }
@@ -125,6 +189,9 @@ impl PathCollector<'_> {
                 .is_some_and(|name| INTERPRETERS.contains(&name))
         {
             return self.shell(text, cwd);
+        }
+        for word in words {
+            self.named_programs(word, cwd);
         }
         for word in executed(words) {
             let path = match (word.strip_prefix("~/"), self.home) {
@@ -235,6 +302,42 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_found_wherever_a_text_names_them() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for (name, text, mode) in [
+            ("x.sh", "", 0o644),
+            ("tool", "", 0o755),
+            ("marked", "#!/bin/sh\n", 0o644),
+            ("data.json", "{}", 0o644),
+        ] {
+            std::fs::write(root.join(name), text).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(root.join(name), mode).unwrap();
+        }
+        for (text, expected) in [
+            ("bash -euo pipefail x.sh", &["x.sh"][..]),
+            ("python3 -W ignore new.py", &["new.py"]),
+            ("timeout -k 5 -s KILL 10 ./tool", &["./tool"]),
+            ("sh < marked; cat marked | sh", &["marked"]),
+            ("trap ./tool EXIT", &["./tool"]),
+            ("$(git rev-parse --show-toplevel)/tool", &["tool"]),
+            ("node --require=./new.js data.json", &["./new.js"]),
+            ("jq . data.json > out.json", &[]),
+        ] {
+            let mut found = PathCollector {
+                home: None,
+                paths: Vec::new(),
+            };
+            found.named_programs(text, root);
+            let expected: Vec<PathBuf> = expected.iter().map(|name| root.join(name)).collect();
+            // Both readings of a word may name the same.
+            found.paths.dedup();
+            assert_eq!(found.paths, expected, "{text}");
+        }
+    }
 
     #[test]
     fn scripts_are_found_where_a_command_begins() {

@@ -97,9 +97,9 @@ impl EngineControl {
         if !skills.any(|skill| skill.mutating) {
             return None;
         }
-        let facts = git::locate(&self.factory.workspace).ok()?;
+        let (_, common_dir) = git::directories(&self.factory.workspace)?;
         ["objects", "refs"].into_iter().find_map(|name| {
-            let path = facts.common_dir.join(name);
+            let path = common_dir.join(name);
             let writable = rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK);
             let error = writable.err()?;
             Some(format!(

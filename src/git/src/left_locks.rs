@@ -74,7 +74,7 @@ pub fn clear_left_locks(cwd: &Path) -> Result<Vec<PathBuf>, GitError> {
 }
 
 /// `.git` of the work tree that `cwd` lies in, and the directory that linked work trees share.
-fn directories(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
+pub fn directories(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
     let (root, dot) = cwd.ancestors().find_map(|root| {
         let dot = root.join(".git");
         dot.exists().then_some((root, dot))

@@ -33,7 +33,7 @@ pub use changes::{
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};
 pub use diff::{Patch, Span, kept_span, patch, span_of_commits};
-pub use left_locks::{GitLockFile, clear_left_locks, git_locks};
+pub use left_locks::{GitLockFile, clear_left_locks, directories, git_locks};
 pub use lock::{Holder, LockOwner, RepositoryLease};
 pub use making::{
     NewCommit, branch_at, check_index, default_branch, ignored_entries, is_ignored, keep_base,
