@@ -1,0 +1,164 @@
+//! What `notify` says about the runs themselves, and which runs it says nothing about, by a real daemon.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+#[path = "../src/agent/tests/web/mod.rs"]
+mod web;
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use serde_json::{Value, json};
+use web::{Act, WebServer};
+use workspace::Workspace;
+use workspace::daemon::Daemon;
+
+const SKILLS: &str = r#"
+  - id: silent
+    description: fails and writes to standard output only
+    env: [TOKEN]
+    run: 'seq 1 8; printf "\033[31m%s\033[0m is wrong\n\n" "$TOKEN"; exit 3'
+  - {id: loud, description: d, run: 'echo printed; echo wrong >&2; exit 3'}
+  - id: change
+    description: changes a file
+    mutating: true
+    push: origin
+    run: 'echo changed > own.txt; echo printed; test -e "$HOME/good"'
+"#;
+
+/// A workspace that sends failures and recoveries to the address in the variable `HOOK`.
+fn workspace(form: &str, more: &str) -> Workspace {
+    let workspace = Workspace::with_skills(SKILLS);
+    let origin = workspace.home.join("origin.git");
+    let origin = origin.to_str().unwrap();
+    workspace.git(&["init", "-q", "--bare", origin]);
+    workspace.git(&["remote", "add", "origin", origin]);
+    let channel = format!("{{webhook: env:HOOK, form: {form}}}");
+    workspace.configure(&format!(
+        "notify: {{on_failure: {channel}, on_recovery: {channel}}}\n{more}"
+    ));
+    workspace
+}
+
+fn daemon(workspace: &Workspace, server: &WebServer) -> Daemon {
+    let hook = server.url();
+    let more = [("HOOK", hook.as_str()), ("TOKEN", "s3cr3t-value")];
+    Daemon::start_with(workspace, &more)
+}
+
+fn run(workspace: &Workspace, skill: &str) -> String {
+    let run = workspace.submit(&[skill]);
+    workspace.wait(&run);
+    run
+}
+
+/// The events that have arrived, once there are so many.
+fn events(server: &WebServer, count: usize) -> Vec<Value> {
+    let came = server.wait_for(count);
+    let event = |came: &web::Came| serde_json::from_str(&came.body).unwrap();
+    came.iter().map(event).collect()
+}
+
+#[test]
+fn the_last_lines_of_standard_output_are_quoted_if_standard_error_is_empty() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace("json", "");
+    let daemon = daemon(&workspace, &server);
+    run(&workspace, "silent");
+    let silent = events(&server, 1).remove(0);
+    run(&workspace, "loud");
+    let loud = events(&server, 2).remove(1);
+    daemon.stop();
+    let last = silent["output"].as_array().unwrap();
+    assert_eq!(last[..4], ["5", "6", "7", "8"]);
+    let masked = last[4].as_str().unwrap();
+    assert!(masked.ends_with(" is wrong"), "{silent}");
+    assert!(
+        !silent.to_string().contains("s3cr3t") && !masked.contains('\u{1b}'),
+        "{silent}"
+    );
+    let text = silent["text"].as_str().unwrap();
+    assert!(text.contains("\nLast output:\n  5\n  6\n"), "{text}");
+    assert_eq!(loud["output"], json!([]));
+    let text = loud["text"].as_str().unwrap();
+    assert!(
+        text.contains("wrong") && !text.contains("printed"),
+        "{text}"
+    );
+    // No page, no branch, and no link that would not work.
+    for key in ["branch", "push_branch", "commit", "kept_commit", "url"] {
+        assert_eq!(loud.get(key), Some(&Value::Null), "{key}");
+    }
+    assert!(!text.contains("Page: "), "{text}");
+}
+
+#[test]
+fn a_mutating_run_is_named_with_its_branch_its_push_and_its_commit() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace("json", "");
+    let daemon = daemon(&workspace, &server);
+    run(&workspace, "change");
+    std::fs::write(workspace.home.join("good"), "").unwrap();
+    run(&workspace, "change");
+    let events = events(&server, 2);
+    daemon.stop();
+    let [failed, recovered] = &events[..] else {
+        panic!("{events:?}");
+    };
+    for event in [failed, recovered] {
+        assert_eq!(
+            (&event["branch"], &event["push_branch"]),
+            (&json!("main"), &json!("origin/main"))
+        );
+        let text = event["text"].as_str().unwrap();
+        assert!(
+            text.contains("\nBranch: main (push: origin/main)\n"),
+            "{text}"
+        );
+    }
+    assert_eq!(failed["commit"], Value::Null);
+    assert_eq!(failed["output"], json!(["printed"]));
+    let tip = workspace.git(&["rev-parse", "main"]);
+    assert_eq!(recovered["commit"], tip.trim());
+    assert_eq!(recovered["output"], json!([]));
+    let text = recovered["text"].as_str().unwrap();
+    assert!(
+        text.contains(&format!("\nCommit: {}\n", tip.trim())),
+        "{text}"
+    );
+}
+
+#[test]
+fn each_form_links_to_the_page_of_the_run() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    for form in ["json", "slack", "ntfy", "healthchecks"] {
+        let server = WebServer::start(vec![Act::status(200)]);
+        let workspace = workspace(form, &format!("web: {{listen: '{address}'}}\n"));
+        let daemon = daemon(&workspace, &server);
+        let failed = run(&workspace, "silent");
+        let came = server.wait_for(1).remove(0);
+        daemon.stop();
+        let page = format!("http://{address}/runs/{failed}");
+        assert!(
+            came.body.contains(&format!("Page: {page}")),
+            "{}",
+            came.body
+        );
+        assert!(came.body.contains("Last output:"), "{}", came.body);
+        match form {
+            "json" => assert!(
+                came.body.contains(&format!("\"url\":\"{page}\"")),
+                "{}",
+                came.body
+            ),
+            "ntfy" => assert_eq!(came.headers["click"], page),
+            _ => {}
+        }
+    }
+}
