@@ -14,8 +14,8 @@ mod workspace;
 
 use serde_json::{Value, json};
 use web::{Act, WebServer};
-use workspace::Workspace;
 use workspace::daemon::Daemon;
+use workspace::{Started, Workspace, eventually};
 
 const SKILLS: &str = r#"
   - id: silent
@@ -23,6 +23,8 @@ const SKILLS: &str = r#"
     env: [TOKEN]
     run: 'seq 1 8; printf "\033[31m%s\033[0m is wrong\n\n" "$TOKEN"; exit 3'
   - {id: loud, description: d, run: 'echo printed; echo wrong >&2; exit 3'}
+  - {id: fickle, description: d, run: 'test -e "$HOME/good"'}
+  - {id: slow, description: d, run: 'until test -e "$HOME/open"; do sleep 0.05; done; exit 3'}
   - id: change
     description: changes a file
     mutating: true
@@ -54,6 +56,22 @@ fn run(workspace: &Workspace, skill: &str) -> String {
     let run = workspace.submit(&[skill]);
     workspace.wait(&run);
     run
+}
+
+/// A command of `workerctl` in a terminal; `None` without `script`, which makes one.
+fn in_terminal(workspace: &Workspace, arguments: &[&str]) -> Option<Started> {
+    let probe = workspace.program("script").arg("--version").output();
+    if probe.is_err() {
+        workspace::skip("`script` is not installed: no terminal");
+        return None;
+    }
+    let command = format!("{:?}", workspace.workerctl(arguments));
+    // Without the variables, which `script` inherits.
+    let at = command.find(env!("CARGO_BIN_EXE_workerctl")).unwrap();
+    let command = format!("exec \"{}", &command[at..]);
+    let mut terminal = workspace.program("script");
+    terminal.args(["-qefc", &command, "/dev/null"]);
+    Some(workspace.start(&mut terminal))
 }
 
 /// The events that have arrived, once there are so many.
@@ -161,4 +179,73 @@ fn each_form_links_to_the_page_of_the_run() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_run_that_a_person_follows_to_its_end_is_not_notified_and_no_part_of_a_streak() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace("json", "");
+    let daemon = daemon(&workspace, &server);
+    let foreground = |code| {
+        let followed = in_terminal(&workspace, &["run", "fickle"]);
+        followed.map(|followed| followed.end().expect_code(code))
+    };
+    if foreground(1).is_none() {
+        return;
+    }
+    // Follows its run to the end as well, but shows it in no terminal.
+    let background = |code| {
+        workspace.run(&["run", "fickle"]).expect_code(code);
+    };
+    background(1);
+    assert_eq!(events(&server, 1)[0]["failure_count"], 1);
+    std::fs::write(workspace.home.join("good"), "").unwrap();
+    foreground(0);
+    std::fs::remove_file(workspace.home.join("good")).unwrap();
+    background(1);
+    std::fs::write(workspace.home.join("good"), "").unwrap();
+    background(0);
+    let recovered = events(&server, 2).remove(1);
+    assert_eq!(
+        (&recovered["hook_event_name"], &recovered["failure_count"]),
+        (&json!("RunRecovered"), &json!(2))
+    );
+    daemon.stop();
+}
+
+#[test]
+fn a_run_that_a_person_follows_is_notified_if_that_is_configured() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace("json", "");
+    let worker = workspace.read("workers/w/worker.yaml").unwrap();
+    let own = format!("{worker}notify: {{foreground: true}}\n");
+    workspace.write("workers/w/worker.yaml", &own);
+    let daemon = daemon(&workspace, &server);
+    let Some(followed) = in_terminal(&workspace, &["run", "loud"]) else {
+        return;
+    };
+    followed.end().expect_code(1);
+    assert_eq!(events(&server, 1)[0]["skill"], "loud");
+    daemon.stop();
+}
+
+#[test]
+fn a_run_whose_terminal_was_closed_is_notified() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace("json", "");
+    let daemon = daemon(&workspace, &server);
+    let Some(followed) = in_terminal(&workspace, &["run", "slow"]) else {
+        return;
+    };
+    eventually("it runs", || {
+        let active = workspace.json(&["status"])["active"].clone();
+        (active[0]["phase"] == "executing").then_some(())
+    });
+    drop(followed);
+    eventually("the daemon knows that the client has left", || {
+        daemon.log().contains("its client has left").then_some(())
+    });
+    std::fs::write(workspace.home.join("open"), "").unwrap();
+    assert_eq!(events(&server, 1)[0]["skill"], "slow");
+    daemon.stop();
 }

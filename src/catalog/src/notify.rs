@@ -24,7 +24,7 @@ pub(crate) fn notify<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Notify {
-    let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
+    let expected = "a map with keys such as `on_failure`";
     if !NOTIFY.is_map(view, "notify", expected, report) {
         return Notify::default();
     }
@@ -34,6 +34,9 @@ pub(crate) fn notify<'a>(
         on_recovery: read("on_recovery"),
         on_missed: read("on_missed"),
         on_approval: read("on_approval"),
+        foreground: view
+            .written("foreground")
+            .and_then(|view| view.flag("foreground", report)),
     }
 }
 

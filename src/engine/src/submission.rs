@@ -305,6 +305,7 @@ impl Submitting<'_> {
             user_id: request.user_id,
             submitter_run: request.caller_run,
             chat_id: request.chat_id.clone(),
+            foreground: self.is_foreground(request),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
         let written = match &skill.run {
@@ -317,6 +318,22 @@ impl Submitting<'_> {
             uses: command_uses,
             written,
         })
+    }
+
+    /// Returns true if a person follows the run to its end and `notify` has no other wish. A client leaves a run that
+    /// waits for approval.
+    fn is_foreground(&self, request: &SubmitRequest) -> bool {
+        let config = &self.around.config.notify;
+        let workers = &self.around.catalog.workers;
+        let worker = workers
+            .iter()
+            .find(|worker| worker.id == self.skill.address.worker);
+        let of_worker = worker.and_then(|worker| worker.notify.foreground);
+        let is_notified = of_worker.or(config.foreground).unwrap_or(false);
+        request.foreground
+            && request.caller_run.is_none()
+            && self.skill.approval.is_none()
+            && !is_notified
     }
 
     fn cwd(&self) -> Result<String, Diagnostic> {

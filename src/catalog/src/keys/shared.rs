@@ -110,6 +110,7 @@ pub(crate) static NOTIFY: Table = table("Notify", "How people are told how runs 
     key("on_recovery", CHANNELS, "how people are told that a run succeeded after it, or a kept commit landed"),
     key("on_missed", CHANNELS, "how people are told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
     key("on_approval", CHANNELS, "how people are told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
+    key("foreground", Flag, "whether `on_failure` and `on_recovery` include runs that a person follows in a terminal with `workerctl run`").see("foreground runs", "notices.md#foreground-runs").default(Told("`false`")),
 ]);
 
 /// A way of telling people.

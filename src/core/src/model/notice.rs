@@ -39,6 +39,9 @@ pub struct Notify {
     /// That a run waits for a person's approval, and that nobody gave it in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_approval: Option<Channel>,
+    /// Whether runs that a person follows in the foreground count as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreground: Option<bool>,
 }
 
 /// What has happened.

@@ -454,6 +454,10 @@ pub struct RunSpec {
     /// The conversation of a client that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
+    /// Whether a person follows it to its end, so that its failure or success is not notified. False if `notify` says
+    /// that it is notified all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreground: bool,
 }
 
 impl RunSpec {

@@ -83,7 +83,8 @@ impl Core {
     /// A run has ended, or what was kept of it has landed since.
     pub(super) fn notice_end(&mut self, turn: &mut Turn, spec: &RunSpec, outcome: &Outcome) {
         let due = spec.scheduled.as_ref();
-        if due.is_some_and(|due| due.uncounted) {
+        let is_watched = spec.foreground && !self.view.has_lost_client(spec.run);
+        if is_watched || due.is_some_and(|due| due.uncounted) {
             return;
         }
         let (schedule, now) = (due.map(|due| due.schedule.as_str()), self.clock.now());
