@@ -24,6 +24,11 @@ const SKILLS: &str = r#"
     run: 'seq 1 8; printf "\033[31m%s\033[0m is wrong\n\n" "$TOKEN"; exit 3'
   - {id: loud, description: d, run: 'echo printed; echo wrong >&2; exit 3'}
   - {id: fickle, description: d, run: 'test -e "$HOME/good"'}
+  - id: tick
+    description: d
+    run: exit 3
+    schedule: {id: nightly, after: w/other, notify: {after: 1}}
+  - {id: other, description: d, run: 'true'}
   - {id: slow, description: d, run: 'until test -e "$HOME/open"; do sleep 0.05; done; exit 3'}
   - id: change
     description: changes a file
@@ -34,6 +39,11 @@ const SKILLS: &str = r#"
 
 /// A workspace that sends failures and recoveries to the address in the variable `HOOK`.
 fn workspace(form: &str, more: &str) -> Workspace {
+    workspace_with(form, "1", more)
+}
+
+/// The same that is notified after so many failures.
+fn workspace_with(form: &str, after: &str, more: &str) -> Workspace {
     let workspace = Workspace::with_skills(SKILLS);
     let origin = workspace.home.join("origin.git");
     let origin = origin.to_str().unwrap();
@@ -41,7 +51,7 @@ fn workspace(form: &str, more: &str) -> Workspace {
     workspace.git(&["remote", "add", "origin", origin]);
     let channel = format!("{{webhook: env:HOOK, form: {form}}}");
     workspace.configure(&format!(
-        "notify: {{on_failure: {channel}, on_recovery: {channel}}}\n{more}"
+        "notify: {{on_failure: {channel}, on_recovery: {channel}, after: {after}}}\n{more}"
     ));
     workspace
 }
@@ -248,4 +258,86 @@ fn a_run_whose_terminal_was_closed_is_notified() {
     std::fs::write(workspace.home.join("open"), "").unwrap();
     assert_eq!(events(&server, 1)[0]["skill"], "slow");
     daemon.stop();
+}
+
+#[test]
+fn a_flapping_skill_is_notified_once_and_a_restart_forgets_nothing() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace_with("json", "2 of 3", "");
+    let mut running = daemon(&workspace, &server);
+    let good = workspace.home.join("good");
+    let fickle = |runs: &str| {
+        let mut newest = String::new();
+        for outcome in runs.chars() {
+            match outcome {
+                'F' => drop(std::fs::remove_file(&good)),
+                _ => std::fs::write(&good, "").unwrap(),
+            }
+            newest = run(&workspace, "fickle");
+        }
+        newest
+    };
+    fickle("F");
+    running.kill();
+    running = daemon(&workspace, &server);
+    let second = fickle("SF");
+    let failed = events(&server, 1).remove(0);
+    assert_eq!(
+        (
+            &failed["run"],
+            &failed["failure_count"],
+            &failed["run_count"]
+        ),
+        (&json!(second), &json!(2), &json!(3))
+    );
+    let text = failed["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("w/fickle failed\n2 failures in 3 runs since "),
+        "{text}"
+    );
+    fickle("SFSF");
+    running.kill();
+    running = daemon(&workspace, &server);
+    let last = fickle("SSS");
+    // Nothing but these two: what came between would be before the recovery.
+    let recovered = events(&server, 2).remove(1);
+    assert_eq!(
+        (
+            &recovered["hook_event_name"],
+            &recovered["failure_count"],
+            &recovered["run_count"]
+        ),
+        (&json!("RunRecovered"), &json!(4), &json!(7))
+    );
+    assert!(recovered["run"].as_str().unwrap() < last.as_str());
+    running.stop();
+    assert_eq!(server.came().len(), 2);
+}
+
+#[test]
+fn the_nearest_threshold_applies() {
+    let server = WebServer::start(vec![Act::status(200)]);
+    let workspace = workspace_with("json", "100", "");
+    let worker = workspace.read("workers/w/worker.yaml").unwrap();
+    let own = format!("{worker}notify: {{after: 2}}\n");
+    workspace.write("workers/w/worker.yaml", &own);
+    let daemon = daemon(&workspace, &server);
+    // Of the worker.
+    run(&workspace, "loud");
+    let second = run(&workspace, "loud");
+    assert_eq!(events(&server, 1)[0]["run"], second);
+    // Of the schedule.
+    let made = workspace.json(&["schedule", "trigger", "w/tick#nightly"]);
+    let event = events(&server, 2).remove(1);
+    assert_eq!(
+        (&event["run"], &event["failure_count"]),
+        (&made["run"], &json!(1))
+    );
+    // Of the configuration.
+    workspace.write("workers/w/worker.yaml", &worker);
+    workspace.run(&["reload"]).expect_code(0);
+    run(&workspace, "silent");
+    run(&workspace, "silent");
+    daemon.stop();
+    assert_eq!(server.came().len(), 2);
 }

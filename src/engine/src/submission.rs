@@ -27,7 +27,7 @@ use crate::model::spec::{
     HookSpec, Parent, Program, SPEC_VERSION, ScheduledSlot, outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
-    Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
+    Config, Diagnostic, Kind, Notify, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
 };
 use crate::process;
 use crate::protocol::SubmitRequest;
@@ -86,6 +86,8 @@ pub(super) struct SubmissionContext<'a> {
     pub retry_of: Option<RunId>,
     /// The slot that it is made for, with its zone: date and time are those of the slot.
     pub due: Option<(&'a ScheduledSlot, Zone)>,
+    /// What its schedule says of notifications.
+    pub notify: Option<&'a Notify>,
     /// The run that starts it, and what that one was accepted as.
     pub parent: Option<(&'a Parent, &'a RunSpec)>,
     /// Who asks shells whether they can read a text.
@@ -306,6 +308,7 @@ impl Submitting<'_> {
             submitter_run: request.caller_run,
             chat_id: request.chat_id.clone(),
             foreground: self.is_foreground(request),
+            notify_after: self.notify(|notify| notify.after).unwrap_or_default(),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
         let written = match &skill.run {
@@ -320,20 +323,25 @@ impl Submitting<'_> {
         })
     }
 
+    /// Returns the nearest value of a key of `notify`: that of the schedule, of the worker, or of the configuration.
+    fn notify<T>(&self, value: impl Fn(&Notify) -> Option<T>) -> Option<T> {
+        let mut workers = self.around.catalog.workers.iter();
+        let worker = workers.find(|worker| worker.id == self.skill.address.worker);
+        let levels = [
+            self.around.notify,
+            worker.map(|worker| &worker.notify),
+            Some(&self.around.config.notify),
+        ];
+        levels.into_iter().flatten().find_map(value)
+    }
+
     /// Returns true if a person follows the run to its end and `notify` has no other wish. A client leaves a run that
     /// waits for approval.
     fn is_foreground(&self, request: &SubmitRequest) -> bool {
-        let config = &self.around.config.notify;
-        let workers = &self.around.catalog.workers;
-        let worker = workers
-            .iter()
-            .find(|worker| worker.id == self.skill.address.worker);
-        let of_worker = worker.and_then(|worker| worker.notify.foreground);
-        let is_notified = of_worker.or(config.foreground).unwrap_or(false);
         request.foreground
             && request.caller_run.is_none()
             && self.skill.approval.is_none()
-            && !is_notified
+            && !self.notify(|notify| notify.foreground).unwrap_or(false)
     }
 
     fn cwd(&self) -> Result<String, Diagnostic> {

@@ -139,15 +139,12 @@ impl View {
         {
             let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
             for (run, shown) in changes {
-                match shown {
-                    Some(shown) => {
-                        told.push(Arc::clone(&shown));
-                        runs.insert(run, shown);
-                    }
-                    None => {
-                        runs.remove(&run);
-                        self.left().remove(&run);
-                    }
+                if let Some(shown) = shown {
+                    told.push(Arc::clone(&shown));
+                    runs.insert(run, shown);
+                } else {
+                    runs.remove(&run);
+                    self.left().remove(&run);
                 }
             }
         }

@@ -101,6 +101,7 @@ pub(crate) fn spec() -> RunSpec {
         submitter_run: None,
         chat_id: None,
         foreground: false,
+        notify_after: crate::model::Threshold::default(),
     }
 }
 

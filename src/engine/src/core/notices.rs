@@ -89,7 +89,7 @@ impl Core {
         }
         let (schedule, now) = (due.map(|due| due.schedule.as_str()), self.clock.now());
         self.notice(turn, &spec.skill, schedule, |notices| {
-            notices.ended(spec.run, outcome, now)
+            notices.ended(spec.run, outcome, now, spec.notify_after)
         });
     }
 
@@ -124,6 +124,7 @@ impl Core {
         self.notice(turn, &schedule.skill, Some(&schedule.id), |notices| {
             if notice.news == News::Missed {
                 notices.failing_since = notices.failing_since.or(Some(notice.at));
+                notices.missed = true;
             }
             notices.add(notice);
             true

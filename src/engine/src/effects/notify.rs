@@ -238,6 +238,7 @@ fn envelope(
         "kept_commit": context.kept_commit,
         "url": context.url,
         "failure_count": notice.failures,
+        "run_count": notice.runs.max(notice.failures),
         "failing_since": notices.failing_since.or(notice.failing_since).map(Timestamp::rfc3339),
         "expected_by": notice.expected_by.map(Timestamp::rfc3339),
         "timezone": schedule.map(|one| &one.definition.timezone),

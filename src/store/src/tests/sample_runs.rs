@@ -107,6 +107,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         submitter_run: None,
         chat_id: None,
         foreground: false,
+        notify_after: crate::model::Threshold::default(),
     }
 }
 

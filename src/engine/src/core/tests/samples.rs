@@ -85,6 +85,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         submitter_run: None,
         chat_id: None,
         foreground: false,
+        notify_after: crate::model::Threshold::default(),
     })
 }
 

@@ -61,8 +61,9 @@ fn one_line(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-fn counted_failures(count: u32) -> String {
+fn counted_failures(count: u32, runs: u32) -> String {
     match count {
+        _ if runs > count => format!("{count} failures in {runs} runs"),
         0 | 1 => "1 failure".to_owned(),
         many => format!("{many} failures in a row"),
     }
@@ -110,22 +111,22 @@ impl Words<'_> {
     fn lines(&self) -> Vec<String> {
         let (notices, notice) = (&self.telling.notices, self.notice);
         let mut lines = Vec::new();
-        let since = |failures: u32, since: Option<Timestamp>| {
+        let since = |failures: u32, runs: u32, since: Option<Timestamp>| {
             let begun = self.at(since.unwrap_or(notice.at));
-            format!("{} since {begun}", counted_failures(failures))
+            format!("{} since {begun}", counted_failures(failures, runs))
         };
+        let of_notice = || since(notice.failures, notice.runs, notice.failing_since);
         match notice.news {
             // Since it happened there may have been more, where it could not be told at once.
             News::Failed if notices.failing_since.is_some() => {
                 let failures = notices.failures.max(notice.failures);
-                lines.push(format!("{}.", since(failures, notices.failing_since)));
+                let begun = notices.failing_since;
+                lines.push(format!("{}.", since(failures, notices.runs(), begun)));
             }
-            News::Failed => {
-                lines.push(format!("{}.", since(notice.failures, notice.failing_since)));
-            }
+            News::Failed => lines.push(format!("{}.", of_notice())),
             News::Recovered if notice.failures > 0 => {
-                let before = since(notice.failures, notice.failing_since);
-                lines.push(format!("At {}, after {before}.", self.at(notice.at)));
+                let at = self.at(notice.at);
+                lines.push(format!("At {at}, after {}.", of_notice()));
             }
             News::Recovered => lines.push(format!("At {}.", self.at(notice.at))),
             News::Missed => {
