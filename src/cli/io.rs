@@ -137,6 +137,11 @@ impl Io<'_> {
         self.out.is_terminal.then_some(self.width)
     }
 
+    /// Returns true if a terminal shows what the command writes.
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.out.is_terminal || self.err.is_terminal
+    }
+
     /// Asks a person for one line; blank where there is none.
     pub(crate) fn ask(&mut self, question: &str) -> String {
         self.err.raw(&format!("{question} "));

@@ -80,6 +80,9 @@ enum Command {
     /// Show exactly what a run would execute
     Render(rendering::Args),
     /// Run a skill and show what happens
+    ///
+    /// If you follow the run to its end in a terminal, `notify` does not report its failure or success, unless
+    /// `notify: {foreground: true}` is set.
     Run(run::Args),
     /// List runs, newest first
     Runs(runs::Args),

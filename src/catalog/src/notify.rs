@@ -9,6 +9,7 @@ use super::tree::Data;
 use super::view::View;
 use crate::model::Notify;
 use crate::model::channel::{AddressSource, Channel, MailAddress, WebhookForm};
+use crate::model::threshold::{RUNS_MAX, Threshold};
 
 /// Addresses that one mail may go to.
 const ADDRESSES_MAX: usize = 20;
@@ -24,7 +25,7 @@ pub(crate) fn notify<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Notify {
-    let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
+    let expected = "a map with keys such as `on_failure`";
     if !NOTIFY.is_map(view, "notify", expected, report) {
         return Notify::default();
     }
@@ -34,7 +35,30 @@ pub(crate) fn notify<'a>(
         on_recovery: read("on_recovery"),
         on_missed: read("on_missed"),
         on_approval: read("on_approval"),
+        after: view
+            .written("after")
+            .and_then(|view| threshold(view, report)),
+        foreground: view
+            .written("foreground")
+            .and_then(|view| view.flag("foreground", report)),
     }
+}
+
+/// Reads after how many failures people are notified.
+fn threshold(view: View<'_>, report: &mut Report) -> Option<Threshold> {
+    let expected =
+        "failures in a row such as `3`, or failures among the last runs such as `2 of 5`";
+    let (Data::Text(_) | Data::Number(_), Some(text)) = (view.data(), view.scalar_text()) else {
+        view.wrong_type("after", expected, report);
+        return None;
+    };
+    let read = text.parse::<Threshold>();
+    if let Err(why) = read {
+        let message = format!("`after: {}` {why}", text.escape_debug());
+        let hint = format!("write {expected}; 1 to {RUNS_MAX} runs");
+        report.error("out-of-range", view.place(), message, &hint);
+    }
+    read.ok()
 }
 
 /// Reads one way of telling: a command, or a map.

@@ -120,6 +120,16 @@ fn told(config: &Config) -> Vec<Setting> {
         channel("notify.on_missed", notify.on_missed.as_ref()),
         channel("notify.on_approval", notify.on_approval.as_ref()),
         Setting {
+            key: "notify.after".into(),
+            shown: notify.after.unwrap_or_default().to_string(),
+            value: json!(notify.after.unwrap_or_default().to_string()),
+        },
+        Setting {
+            key: "notify.foreground".into(),
+            shown: notify.foreground.unwrap_or(false).to_string(),
+            value: json!(notify.foreground.unwrap_or(false)),
+        },
+        Setting {
             key: "approval.before".into(),
             shown: before
                 .unwrap_or("landing, or execution where nothing lands")

@@ -46,6 +46,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         return render::show(session, &request);
     }
     request.key = args.key.clone().or_else(fresh_key);
+    request.foreground = !args.no_wait && session.io.has_terminal();
     if args.at.is_some() || args.later.is_some() {
         return later(session, args, request);
     }

@@ -466,7 +466,13 @@ impl EngineControl {
             self.ask(Request::Settle)?;
         }
         let told = reading::Delivered::new(&shown.spec, lines_from, callback);
-        reading::watch(&self.view, &shown, &watching, told)
+        let watched = reading::watch(&self.view, &shown, &watching, told);
+        drop(watching);
+        let shown = self.view.run(run).filter(|shown| shown.spec.foreground);
+        if shown.is_some_and(|shown| !shown.run.is_finished()) && self.view.ended().is_none() {
+            self.view.lost_client(run);
+        }
+        watched
     }
 }
 

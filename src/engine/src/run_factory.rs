@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{Parent, ScheduledSlot};
-use crate::model::{Diagnostic, Kind, RunId, RunSpec, Severity, Zone};
+use crate::model::{Diagnostic, Kind, Notify, RunId, RunSpec, Severity, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
@@ -52,6 +52,8 @@ pub(super) struct Origin<'a> {
     pub(super) retry_of: Option<RunId>,
     /// The slot, with its zone.
     pub(super) due: Option<(&'a ScheduledSlot, Zone)>,
+    /// What its schedule says of notifications.
+    pub(super) notify: Option<&'a Notify>,
     /// The run that starts it, and what that one was accepted as.
     pub(super) parent: Option<(&'a Parent, &'a RunSpec)>,
 }
@@ -89,6 +91,7 @@ impl RunFactory {
             now: self.clock.now(),
             retry_of: origin.retry_of,
             due: origin.due,
+            notify: origin.notify,
             parent: origin.parent,
             syntax: &self.syntax,
         };
@@ -215,6 +218,7 @@ impl RunFactory {
         let zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
         let origin = Origin {
             due: Some((&due, zone)),
+            notify: Some(&schedule.policy.notify),
             ..Origin::default()
         };
         self.submission(&catalog, &request, origin)

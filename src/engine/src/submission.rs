@@ -28,7 +28,7 @@ use crate::model::spec::{
     HookSpec, Parent, SPEC_VERSION, ScheduledSlot, outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
-    Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
+    Config, Diagnostic, Kind, Notify, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
 };
 use crate::process;
 use crate::protocol::SubmitRequest;
@@ -74,6 +74,8 @@ pub(super) struct SubmissionContext<'a> {
     pub retry_of: Option<RunId>,
     /// The slot that it is made for, with its zone: date and time are those of the slot.
     pub due: Option<(&'a ScheduledSlot, Zone)>,
+    /// What its schedule says of notifications.
+    pub notify: Option<&'a Notify>,
     /// The run that starts it, and what that one was accepted as.
     pub parent: Option<(&'a Parent, &'a RunSpec)>,
     /// Who asks shells whether they can read a text.
@@ -293,6 +295,8 @@ impl Submitting<'_> {
             user_id: request.user_id,
             submitter_run: request.caller_run,
             chat_id: request.chat_id.clone(),
+            foreground: self.is_foreground(request),
+            notify_after: self.notify(|notify| notify.after).unwrap_or_default(),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
         let written = match &skill.run {
@@ -305,6 +309,27 @@ impl Submitting<'_> {
             uses: command_uses,
             written,
         })
+    }
+
+    /// Returns the nearest value of a key of `notify`: that of the schedule, of the worker, or of the configuration.
+    fn notify<T>(&self, value: impl Fn(&Notify) -> Option<T>) -> Option<T> {
+        let mut workers = self.around.catalog.workers.iter();
+        let worker = workers.find(|worker| worker.id == self.skill.address.worker);
+        let levels = [
+            self.around.notify,
+            worker.map(|worker| &worker.notify),
+            Some(&self.around.config.notify),
+        ];
+        levels.into_iter().flatten().find_map(value)
+    }
+
+    /// Returns true if a person follows the run to its end and `notify` has no other wish. A client leaves a run that
+    /// waits for approval.
+    fn is_foreground(&self, request: &SubmitRequest) -> bool {
+        request.foreground
+            && request.caller_run.is_none()
+            && self.skill.approval.is_none()
+            && !self.notify(|notify| notify.foreground).unwrap_or(false)
     }
 
     fn cwd(&self) -> Result<String, Diagnostic> {

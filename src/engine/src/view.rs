@@ -1,6 +1,6 @@
 //! What readers see: runs as of the last commit, and who watches them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -105,6 +105,8 @@ pub(super) struct Watching {
 pub(super) struct View {
     runs: RwLock<BTreeMap<RunId, Arc<RunSnapshot>>>,
     watchers: Mutex<HashMap<RunId, Vec<Watcher>>>,
+    /// Foreground runs that nobody follows any more.
+    left: Mutex<HashSet<RunId>>,
     draining: AtomicBool,
     shortage: Mutex<Option<Shortage>>,
     turned_at_ms: AtomicU64,
@@ -137,14 +139,12 @@ impl View {
         {
             let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
             for (run, shown) in changes {
-                match shown {
-                    Some(shown) => {
-                        told.push(Arc::clone(&shown));
-                        runs.insert(run, shown);
-                    }
-                    None => {
-                        runs.remove(&run);
-                    }
+                if let Some(shown) = shown {
+                    told.push(Arc::clone(&shown));
+                    runs.insert(run, shown);
+                } else {
+                    runs.remove(&run);
+                    self.left().remove(&run);
                 }
             }
         }
@@ -246,6 +246,31 @@ impl View {
     /// Whether anybody watches a run.
     pub(super) fn is_watched(&self, run: RunId) -> bool {
         self.watchers().contains_key(&run)
+    }
+
+    /// Notes that a foreground run has lost its client, unless another one watches it.
+    pub(super) fn lost_client(&self, run: RunId) {
+        let watchers = self.watchers();
+        let is_there = |watcher: &Watcher| watcher.there.strong_count() > 0;
+        if !watchers
+            .get(&run)
+            .is_some_and(|list| list.iter().any(is_there))
+        {
+            tracing::info!(
+                run = run.short(),
+                "its client has left: its end is notified"
+            );
+            self.left().insert(run);
+        }
+    }
+
+    /// Whether a foreground run has lost its client.
+    pub(super) fn has_lost_client(&self, run: RunId) -> bool {
+        self.left().contains(&run)
+    }
+
+    fn left(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Watches a run; `None` when too many watch already.

@@ -11,6 +11,9 @@ use crate::model::spec::Retry;
 /// A text or a list of texts.
 pub(super) const TEXTS: Form = AnyOf(&[String, List(&String)]);
 
+/// Failures in a row, or failures among the last runs.
+const THRESHOLD: Form = Pattern("^ *[0-9]+( +of +[0-9]+)? *$");
+
 /// An address without user, password and query.
 pub(super) const ADDRESS: Form = Pattern(r"^https?://[^@?#\s]+$");
 
@@ -110,6 +113,8 @@ pub(crate) static NOTIFY: Table = table("Notify", "How people are told how runs 
     key("on_recovery", CHANNELS, "how people are told that a run succeeded after it, or a kept commit landed"),
     key("on_missed", CHANNELS, "how people are told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
     key("on_approval", CHANNELS, "how people are told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
+    key("after", AnyOf(&[Whole(1, 100), THRESHOLD]), "how many runs must fail before `on_failure`: `3` in a row, or `2 of 5`, the last five runs; at most 100").see("threshold", "notices.md#threshold").default(Told("`1`")),
+    key("foreground", Flag, "whether `on_failure` and `on_recovery` include runs that a person follows in a terminal with `workerctl run`").see("foreground runs", "notices.md#foreground-runs").default(Told("`false`")),
 ]);
 
 /// A way of telling people.

@@ -58,6 +58,15 @@ fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Repo
         .written("notify")
         .map(|view| notify::notify(view, texts, report))
         .unwrap_or_default();
+    let foreground = map
+        .written("notify")
+        .and_then(|view| view.written("foreground"));
+    if let Some(view) = foreground {
+        let message =
+            "`foreground` has no effect at a schedule: no client follows its runs".to_owned();
+        let hint = "set it in the worker or in workerctl.yaml";
+        report.warning("schedule-policy", view.key_place(), message, hint);
+    }
     let Some(view) = map.written("on_missed") else {
         return notify;
     };

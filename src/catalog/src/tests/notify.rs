@@ -83,6 +83,56 @@ fn what_is_none_is_told_with_its_place_and_its_secret_is_not() {
 }
 
 #[test]
+fn a_threshold_is_failures_in_a_row_or_among_the_last_runs() {
+    let after = |written: &str| {
+        let text = format!("notify:\n  after: {written}\n");
+        let catalog = Workspace::new(&[("workerctl.yaml", &text)]).load();
+        let read = catalog.config.notify.after.map(|after| after.to_string());
+        (read, catalog)
+    };
+    for (written, expected) in [
+        ("1", "1"),
+        ("3", "3"),
+        ("'3'", "3"),
+        ("2 of 5", "2 of 5"),
+        ("3 of 3", "3"),
+        ("100 of 100", "100"),
+    ] {
+        let (read, catalog) = after(written);
+        assert_eq!(read.as_deref(), Some(expected), "{written}");
+        assert!(catalog.problems.is_empty(), "{}", show(&catalog.problems));
+    }
+    for (written, code, told) in [
+        ("0", "out-of-range", "at least one failure"),
+        ("0 of 5", "out-of-range", "at least one failure"),
+        ("101", "out-of-range", "more than 100 runs"),
+        ("2 of 101", "out-of-range", "more than 100 runs"),
+        (
+            "5 of 2",
+            "out-of-range",
+            "more failures than there are runs",
+        ),
+        ("2.5", "out-of-range", "neither a number"),
+        ("-1", "out-of-range", "neither a number"),
+        ("2/5", "out-of-range", "neither a number"),
+        ("[2, 5]", "wrong-type", "`2 of 5`"),
+        ("true", "wrong-type", "`2 of 5`"),
+    ] {
+        let (read, catalog) = after(written);
+        let found = problem(&catalog, code);
+        let place = (found.place.line, found.place.column);
+        assert_eq!((read, place), (None, (2, 10)), "{written}");
+        assert!(found.message.contains(told), "{}", found.message);
+        assert!(
+            found
+                .hint
+                .as_ref()
+                .is_some_and(|hint| hint.contains("`2 of 5`"))
+        );
+    }
+}
+
+#[test]
 fn no_line_with_an_address_is_shown_whatever_else_is_wrong_with_it() {
     for written in [
         "{webhook: 'https://h/SECRET', frm: slack}",

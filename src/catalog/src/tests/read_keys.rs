@@ -34,7 +34,7 @@ commit: {message: m}
 threads: {directory: a}
 metrics: {directory: b}
 hooks: {post_tools: {command: x}}
-notify: {on_failure: x, on_missed: {webhook: env:HOOK, form: slack}, on_recovery: {command: x, timeout: 9s}, on_approval: {sendmail: root}}
+notify: {on_failure: x, on_missed: {webhook: env:HOOK, form: slack}, on_recovery: {command: x, timeout: 9s}, on_approval: {sendmail: root}, after: 2 of 5, foreground: true}
 approval: {expires: 1d}
 sandbox: {level: auto, network: {tcp: [443]}}
 on_rate_limit: {wait: 1h}
@@ -63,7 +63,7 @@ context: {base: [a.md]}
 verification: {pre_execute: [{command: "true"}]}
 env: [{name: A, credential: a}, {name: B, secret: {command: [x], timeout: 1s}, as: file}]
 hooks: {post_commit: x}
-notify: {on_failure: x, on_missed: {webhook: env:HOOK, form: slack}, on_recovery: {command: x, timeout: 9s}, on_approval: {sendmail: root}}
+notify: {on_failure: x, on_missed: {webhook: env:HOOK, form: slack}, on_recovery: {command: x, timeout: 9s}, on_approval: {sendmail: root}, after: 2 of 5, foreground: true}
 commit: {message: m}
 limits: {processes: 9}
 on_rate_limit: {wait: 1h, times: 2}

@@ -392,6 +392,8 @@ fn notify_names_commands_and_nothing_else() {
     );
     let twice = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {every: 5m, on_missed: a, notify: {on_missed: b}}}\n";
     check_worker(twice, ("schedule-policy", ERROR, 3, 62, "`notify`"));
+    let alone = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {every: 5m, notify: {foreground: true}}}\n";
+    check_worker(alone, ("schedule-policy", WARNING, 3, 71, "workerctl.yaml"));
 }
 
 #[test]

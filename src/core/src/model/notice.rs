@@ -9,6 +9,7 @@ use super::channel::Channel;
 use super::ids::{RunId, SkillRef};
 use super::outcome::Outcome;
 use super::schedule::cut;
+use super::threshold::Threshold;
 use super::time::Timestamp;
 
 /// Notices of one schedule or skill that may wait to be delivered; one more takes the place of the oldest.
@@ -39,6 +40,12 @@ pub struct Notify {
     /// That a run waits for a person's approval, and that nobody gave it in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_approval: Option<Channel>,
+    /// How many of the last runs must have failed; absent: one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Threshold>,
+    /// Whether runs that a person follows in the foreground count as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreground: Option<bool>,
 }
 
 /// What has happened.
@@ -109,9 +116,12 @@ pub struct Notice {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Runs in a row that had not succeeded.
+    /// Runs of the streak that had not succeeded.
     #[serde(default)]
     pub failures: u32,
+    /// Runs from the first to the last of them; 0 if an older version wrote the notice.
+    #[serde(default)]
+    pub runs: u32,
     /// Since when they had not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
@@ -130,6 +140,7 @@ impl Notice {
             outcome: None,
             message: None,
             failures: 0,
+            runs: 0,
             failing_since: None,
             expected_by: None,
         }
@@ -160,9 +171,21 @@ pub struct Notices {
     /// Since when it does not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// Runs in a row that did not succeed.
+    /// Runs of the streak that did not succeed.
     #[serde(default)]
     pub failures: u32,
+    /// Runs between them that succeeded.
+    #[serde(default)]
+    pub successes: u32,
+    /// The last runs of the streak, as many as its threshold looks at: `F` failed, `S` succeeded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub recent: String,
+    /// Whether too few have failed so far to be notified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub below_threshold: bool,
+    /// Whether it was notified that the schedule did not succeed in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missed: bool,
     /// What is to be told, in its order.
     #[serde(default)]
     pub waiting: Vec<Notice>,
@@ -191,6 +214,10 @@ impl Notices {
             schedule,
             failing_since: None,
             failures: 0,
+            successes: 0,
+            recent: String::new(),
+            below_threshold: false,
+            missed: false,
             waiting: Vec::new(),
             left_out: 0,
             tries: 0,
@@ -211,35 +238,88 @@ impl Notices {
     }
 
     /// A run has ended; whether anything is different now.
-    pub fn ended(&mut self, run: RunId, outcome: &Outcome, at: Timestamp) -> bool {
-        let mut notice = Notice {
+    ///
+    /// A streak begins with a failure and ends with so many successes in a row that no failure before them can count
+    /// towards the threshold again. It is notified once, when the threshold is reached, and so is its end.
+    pub fn ended(
+        &mut self,
+        run: RunId,
+        outcome: &Outcome,
+        at: Timestamp,
+        threshold: Threshold,
+    ) -> bool {
+        let notice = Notice {
             run: Some(run),
             outcome: Some(outcome.name().to_owned()),
             ..Notice::of(News::Recovered, at)
         };
         match outcome {
-            Outcome::Succeeded => {
-                notice.failures = std::mem::take(&mut self.failures);
-                notice.failing_since = self.failing_since.take();
-                if notice.failing_since.is_none() {
-                    return false;
-                }
-            }
+            Outcome::Succeeded if self.failing_since.is_none() => return false,
+            Outcome::Succeeded => self.succeeded(notice, threshold),
             Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
-                self.failures = self.failures.saturating_add(1);
-                if self.failures > 1 {
-                    return true;
-                }
-                self.failing_since = self.failing_since.or(Some(at));
-                notice.failing_since = self.failing_since;
-                notice.news = News::Failed;
-                notice.failures = self.failures;
-                notice.message = outcome.detail().map(|why| short(&why));
+                self.failed(notice, outcome, threshold);
             }
             Outcome::Cancelled | Outcome::Denied { .. } => return false,
         }
-        self.add(notice);
         true
+    }
+
+    fn succeeded(&mut self, notice: Notice, threshold: Threshold) {
+        self.remember('S', threshold);
+        if self.failures > 0 && self.last_successes() < threshold.successes() {
+            return;
+        }
+        let is_told = !self.below_threshold || self.missed;
+        let notice = Notice {
+            failures: self.failures,
+            runs: self.runs(),
+            failing_since: self.failing_since,
+            ..notice
+        };
+        (self.failures, self.successes, self.failing_since) = (0, 0, None);
+        (self.below_threshold, self.missed) = (false, false);
+        self.recent.clear();
+        if is_told {
+            self.add(notice);
+        }
+    }
+
+    fn failed(&mut self, notice: Notice, outcome: &Outcome, threshold: Threshold) {
+        self.below_threshold |= self.failures == 0;
+        let successes = u32::try_from(self.last_successes()).unwrap_or(u32::MAX);
+        self.successes = self.successes.saturating_add(successes);
+        self.failures = self.failures.saturating_add(1);
+        self.failing_since = self.failing_since.or(Some(notice.at));
+        self.remember('F', threshold);
+        let failed = self.recent.chars().map(|run| run == 'F');
+        if !self.below_threshold || !threshold.is_reached(failed) {
+            return;
+        }
+        self.below_threshold = false;
+        self.add(Notice {
+            news: News::Failed,
+            message: outcome.detail().map(|why| short(&why)),
+            failures: self.failures,
+            runs: self.runs(),
+            failing_since: self.failing_since,
+            ..notice
+        });
+    }
+
+    fn remember(&mut self, run: char, threshold: Threshold) {
+        self.recent.push(run);
+        let surplus = self.recent.len().saturating_sub(threshold.runs());
+        self.recent.drain(..surplus);
+    }
+
+    fn last_successes(&self) -> usize {
+        let successes = self.recent.chars().rev();
+        successes.take_while(|run| *run == 'S').count()
+    }
+
+    /// Runs from the first failure of the streak to the last one.
+    pub const fn runs(&self) -> u32 {
+        self.failures.saturating_add(self.successes)
     }
 
     /// Something more is to be told.
@@ -294,95 +374,4 @@ fn short(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::outcome::{Failure, Step};
-
-    fn failed() -> Outcome {
-        Outcome::Failed {
-            failure: Failure::new(Step::Execute, "exit", "\"".repeat(4_000)),
-        }
-    }
-
-    fn at(minute: u64) -> Timestamp {
-        Timestamp::from_millis(1_800_000_000_000).plus_millis(minute * 60_000)
-    }
-
-    fn notices() -> Notices {
-        Notices::new("w/s".parse().unwrap(), Some("w/s#nightly".to_owned()))
-    }
-
-    fn told(of: &Notices) -> Vec<News> {
-        of.waiting.iter().map(|one| one.news).collect()
-    }
-
-    #[test]
-    fn the_first_failure_and_the_first_success_after_it_are_told() {
-        let run = RunId::following(None, at(0), 1);
-        let mut one = notices();
-        assert!(!one.ended(run, &Outcome::Succeeded, at(0)));
-        assert!(one.is_over());
-        assert!(one.ended(run, &failed(), at(1)));
-        assert!(one.ended(run, &failed(), at(2)));
-        assert!(!one.ended(run, &Outcome::Cancelled, at(3)));
-        assert_eq!((told(&one), one.failures), (vec![News::Failed], 2));
-        assert!(one.ended(run, &Outcome::Succeeded, at(4)));
-        assert_eq!(told(&one), [News::Failed, News::Recovered]);
-        assert_eq!(one.waiting[1].failures, 2);
-        one.delivered(at(5));
-        assert!(!one.is_over() && one.next_try == Some(at(5)));
-        one.delivered(at(6));
-        assert!(one.is_over() && one.next_try.is_none());
-    }
-
-    #[test]
-    fn tries_come_less_and_less_often_and_never_end() {
-        let mut one = notices();
-        one.add(Notice::of(News::Missed, at(0)));
-        assert_eq!(one.next_try, Some(at(0)));
-        let mut waits = Vec::new();
-        for _ in 0..6 {
-            one.undelivered("exit code 1", None, at(0));
-            waits.push(one.next_try.unwrap().millis_since(at(0)) / 60_000);
-        }
-        assert_eq!((waits, one.tries), (vec![1, 5, 15, 60, 60, 60], 6));
-    }
-
-    #[test]
-    fn a_wait_that_a_server_asks_for_is_kept_up_to_an_hour() {
-        let mut one = notices();
-        let wait = |one: &Notices| one.next_try.unwrap().millis_since(at(0)) / 60_000;
-        one.add(Notice::of(News::Missed, at(0)));
-        one.undelivered("status 429", Some(20 * 60_000), at(0));
-        assert_eq!(wait(&one), 20);
-        // More that is to be told waits with it.
-        one.add(Notice::of(News::Recovered, at(1)));
-        assert_eq!(wait(&one), 20);
-        one.undelivered("status 429", Some(u64::MAX), at(0));
-        assert_eq!(wait(&one), 60);
-        // Never sooner than without.
-        one.undelivered("status 503", Some(1), at(0));
-        assert_eq!(wait(&one), 15);
-        one.delivered(at(20));
-        assert_eq!((wait(&one), one.not_before), (20, None));
-    }
-
-    #[test]
-    fn a_record_with_all_that_it_may_hold_is_small_and_the_oldest_go() {
-        let run = RunId::following(None, at(0), 1);
-        let mut one = notices();
-        one.schedule = Some("x".repeat(256));
-        for minute in 0..20 {
-            let outcome = if minute % 2 == 0 {
-                failed()
-            } else {
-                Outcome::Succeeded
-            };
-            one.ended(run, &outcome, at(minute));
-        }
-        one.undelivered(&"\"".repeat(4_000), Some(1), at(30));
-        assert_eq!((one.waiting.len(), one.left_out), (WAITING_MAX, 12));
-        let length = serde_json::to_string(&one).unwrap().len();
-        assert!(length < 4_000, "{length}");
-    }
-}
+mod tests;

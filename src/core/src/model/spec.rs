@@ -19,6 +19,7 @@ use super::ids::{RunId, SkillRef, ThreadId};
 use super::limits::ResourceLimits;
 use super::sandbox::Sandbox;
 use super::secret::SecretUses;
+use super::threshold::Threshold;
 use super::time::Timestamp;
 use super::value::Value;
 
@@ -454,6 +455,13 @@ pub struct RunSpec {
     /// The conversation of a client that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
+    /// Whether a person follows it to its end, so that its failure or success is not notified. False if `notify` says
+    /// that it is notified all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreground: bool,
+    /// How many of the last runs must have failed before people are notified.
+    #[serde(default, skip_serializing_if = "Threshold::is_each")]
+    pub notify_after: Threshold,
 }
 
 impl RunSpec {

@@ -46,6 +46,9 @@ pub struct SubmitRequest {
     /// Only what was rendered with this digest: refused with `changed` where skill, inputs or branch are others now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Whether the client follows the run to its end and shows it to a person, who then needs no notification.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreground: bool,
 }
 
 /// The run is durable.

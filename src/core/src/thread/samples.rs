@@ -100,6 +100,8 @@ pub(crate) fn spec() -> RunSpec {
         user_id: None,
         submitter_run: None,
         chat_id: None,
+        foreground: false,
+        notify_after: crate::model::Threshold::default(),
     }
 }
 

@@ -56,6 +56,9 @@ impl Core {
     /// Takes in a run of an earlier engine, its processes dead. Its journal is folded already.
     pub(crate) fn recover(&mut self, live: Live) {
         let run = live.spec.run;
+        if live.spec.foreground && !live.run.is_finished() {
+            self.view.lost_client(run);
+        }
         let needs = live.needs();
         let queued = live.run.is_queued();
         let finished = live.run.is_finished();

@@ -83,12 +83,13 @@ impl Core {
     /// A run has ended, or what was kept of it has landed since.
     pub(super) fn notice_end(&mut self, turn: &mut Turn, spec: &RunSpec, outcome: &Outcome) {
         let due = spec.scheduled.as_ref();
-        if due.is_some_and(|due| due.uncounted) {
+        let is_watched = spec.foreground && !self.view.has_lost_client(spec.run);
+        if is_watched || due.is_some_and(|due| due.uncounted) {
             return;
         }
         let (schedule, now) = (due.map(|due| due.schedule.as_str()), self.clock.now());
         self.notice(turn, &spec.skill, schedule, |notices| {
-            notices.ended(spec.run, outcome, now)
+            notices.ended(spec.run, outcome, now, spec.notify_after)
         });
     }
 
@@ -123,6 +124,7 @@ impl Core {
         self.notice(turn, &schedule.skill, Some(&schedule.id), |notices| {
             if notice.news == News::Missed {
                 notices.failing_since = notices.failing_since.or(Some(notice.at));
+                notices.missed = true;
             }
             notices.add(notice);
             true

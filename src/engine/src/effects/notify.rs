@@ -1,5 +1,6 @@
 //! `notify`: people are told how runs and schedules went, by commands, webhooks and mails.
 
+mod context;
 #[cfg(feature = "llm")]
 mod forms;
 mod mail;
@@ -24,6 +25,7 @@ use crate::model::{Channel, Notice, Timestamp, Zone};
 use crate::process::{self, Owner, Stdin};
 use crate::thread::sgr::without_sgr;
 
+use context::RunContext;
 use message::Message;
 
 /// Longest that `sendmail` may take to take a mail, in milliseconds.
@@ -96,9 +98,10 @@ impl Performer {
         let workspace = &self.parts.workspace;
         let timezone = &self.parts.definitions.current().config.timezone;
         let zone = timezone.parse().unwrap_or(Zone::UTC);
-        let message = Message::of(telling, notice, workspace, zone);
+        let context = self.run_context(notice);
+        let message = Message::of(telling, notice, &context, workspace, zone);
         let told = Told {
-            envelope: envelope(telling, notice, workspace, &message),
+            envelope: envelope(telling, notice, &context, workspace, &message),
             telling,
             notice,
             message,
@@ -207,7 +210,13 @@ impl Performer {
 }
 
 /// The event; times are RFC 3339 in UTC.
-fn envelope(telling: &Telling, notice: &Notice, workspace: &Path, message: &Message) -> Value {
+fn envelope(
+    telling: &Telling,
+    notice: &Notice,
+    context: &RunContext,
+    workspace: &Path,
+    message: &Message,
+) -> Value {
     let (notices, schedule) = (&telling.notices, telling.schedule.as_ref());
     let newest = schedule.and_then(|one| one.newest.as_ref());
     let pause = schedule.and_then(|one| one.pause.as_ref());
@@ -222,7 +231,14 @@ fn envelope(telling: &Telling, notice: &Notice, workspace: &Path, message: &Mess
         "run": notice.run,
         "outcome": notice.outcome,
         "message": notice.message,
+        "output": context.output,
+        "branch": context.branch,
+        "push_branch": context.push_branch,
+        "commit": context.commit,
+        "kept_commit": context.kept_commit,
+        "url": context.url,
         "failure_count": notice.failures,
+        "run_count": notice.runs.max(notice.failures),
         "failing_since": notices.failing_since.or(notice.failing_since).map(Timestamp::rfc3339),
         "expected_by": notice.expected_by.map(Timestamp::rfc3339),
         "timezone": schedule.map(|one| &one.definition.timezone),

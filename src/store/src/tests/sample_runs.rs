@@ -106,6 +106,8 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         user_id: None,
         submitter_run: None,
         chat_id: None,
+        foreground: false,
+        notify_after: crate::model::Threshold::default(),
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         user_id: None,
         submitter_run: None,
         chat_id: None,
+        foreground: false,
+        notify_after: crate::model::Threshold::default(),
     })
 }
 

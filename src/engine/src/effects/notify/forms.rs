@@ -48,6 +48,9 @@ pub(super) fn request(
                 ("priority", priority.to_owned()),
                 ("tags", tag.to_owned()),
             ]);
+            let page = envelope["url"].as_str();
+            let click = page.map(|page| ("click", page.to_owned()));
+            request.headers.extend(click);
             request
         }
         WebhookForm::Healthchecks => of(TEXT, pinged(url, news), message.text()),
@@ -100,7 +103,7 @@ mod tests {
             url.parse().unwrap(),
             news,
             &message,
-            &json!({"text": "t"}),
+            &json!({"text": "t", "url": "http://127.0.0.1:8930/runs/R"}),
         )
     }
 
@@ -110,7 +113,10 @@ mod tests {
         let json = made(WebhookForm::Json, News::Failed, url);
         assert_eq!(
             (json.body.as_str(), json.url.as_str()),
-            ("{\"text\":\"t\"}", url)
+            (
+                "{\"text\":\"t\",\"url\":\"http://127.0.0.1:8930/runs/R\"}",
+                url
+            )
         );
         assert_eq!(
             json.headers,
@@ -129,6 +135,7 @@ mod tests {
                 ("title", "=?UTF-8?B?dy9zIGZhaWxlZCDigJMgw7w=?=".to_owned()),
                 ("priority", "high".to_owned()),
                 ("tags", "warning".to_owned()),
+                ("click", "http://127.0.0.1:8930/runs/R".to_owned()),
             ]
         );
     }

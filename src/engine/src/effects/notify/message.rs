@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::super::super::work::Telling;
+use super::context::RunContext;
 use crate::model::{News, Notice, Timestamp, Zone};
 
 /// A notice in words.
@@ -16,12 +17,19 @@ pub(super) struct Message {
 
 impl Message {
     /// Of what is told now; `zone`: where its schedule has none.
-    pub(super) fn of(telling: &Telling, notice: &Notice, workspace: &Path, zone: Zone) -> Message {
+    pub(super) fn of(
+        telling: &Telling,
+        notice: &Notice,
+        context: &RunContext,
+        workspace: &Path,
+        zone: Zone,
+    ) -> Message {
         let schedule = telling.schedule.as_ref();
         let zone = schedule.map_or(zone, |one| one.definition.timezone.parse().unwrap_or(zone));
         let words = Words {
             telling,
             notice,
+            context,
             zone,
         };
         let mut lines = words.lines();
@@ -53,8 +61,9 @@ fn one_line(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-fn counted_failures(count: u32) -> String {
+fn counted_failures(count: u32, runs: u32) -> String {
     match count {
+        _ if runs > count => format!("{count} failures in {runs} runs"),
         0 | 1 => "1 failure".to_owned(),
         many => format!("{many} failures in a row"),
     }
@@ -63,6 +72,7 @@ fn counted_failures(count: u32) -> String {
 struct Words<'a> {
     telling: &'a Telling,
     notice: &'a Notice,
+    context: &'a RunContext,
     zone: Zone,
 }
 
@@ -101,22 +111,22 @@ impl Words<'_> {
     fn lines(&self) -> Vec<String> {
         let (notices, notice) = (&self.telling.notices, self.notice);
         let mut lines = Vec::new();
-        let since = |failures: u32, since: Option<Timestamp>| {
+        let since = |failures: u32, runs: u32, since: Option<Timestamp>| {
             let begun = self.at(since.unwrap_or(notice.at));
-            format!("{} since {begun}", counted_failures(failures))
+            format!("{} since {begun}", counted_failures(failures, runs))
         };
+        let of_notice = || since(notice.failures, notice.runs, notice.failing_since);
         match notice.news {
             // Since it happened there may have been more, where it could not be told at once.
             News::Failed if notices.failing_since.is_some() => {
                 let failures = notices.failures.max(notice.failures);
-                lines.push(format!("{}.", since(failures, notices.failing_since)));
+                let begun = notices.failing_since;
+                lines.push(format!("{}.", since(failures, notices.runs(), begun)));
             }
-            News::Failed => {
-                lines.push(format!("{}.", since(notice.failures, notice.failing_since)));
-            }
+            News::Failed => lines.push(format!("{}.", of_notice())),
             News::Recovered if notice.failures > 0 => {
-                let before = since(notice.failures, notice.failing_since);
-                lines.push(format!("At {}, after {before}.", self.at(notice.at)));
+                let at = self.at(notice.at);
+                lines.push(format!("At {at}, after {}.", of_notice()));
             }
             News::Recovered => lines.push(format!("At {}.", self.at(notice.at))),
             News::Missed => {
@@ -153,6 +163,7 @@ impl Words<'_> {
             News::Expired => lines.push(format!("Nobody answered until {}.", self.expected_by())),
         }
         lines.extend(notice.message.iter().map(|why| format!("Why: {why}")));
+        lines.extend(self.output_and_branch());
         if notices.left_out > 0 {
             lines.push(format!(
                 "{} notices before it were dropped.",
@@ -160,6 +171,24 @@ impl Words<'_> {
             ));
         }
         lines.extend(self.commands());
+        lines
+    }
+
+    fn output_and_branch(&self) -> Vec<String> {
+        let context = self.context;
+        let mut lines = Vec::new();
+        if !context.output.is_empty() {
+            lines.push("Last output:".to_owned());
+            lines.extend(context.output.iter().map(|line| format!("  {line}")));
+        }
+        if let Some(branch) = &context.branch {
+            let push = context.push_branch.as_ref();
+            let push = push.map(|push| format!(" (push: {push})"));
+            lines.push(format!("Branch: {branch}{}", push.unwrap_or_default()));
+        }
+        lines.extend(context.commit.iter().map(|id| format!("Commit: {id}")));
+        let kept = context.kept_commit.iter();
+        lines.extend(kept.map(|id| format!("Commit: {id} (on no branch)")));
         lines
     }
 
@@ -172,6 +201,7 @@ impl Words<'_> {
             (None, Some(id)) => commands.push(format!("More: workerctl schedule slots '{id}'")),
             (None, None) => {}
         }
+        commands.extend(self.context.url.iter().map(|url| format!("Page: {url}")));
         match (self.notice.news, self.notice.run, &notices.schedule) {
             (News::Awaiting, Some(run), _) => {
                 commands.push(format!("Answer: workerctl approve {run}"));
@@ -196,6 +226,14 @@ mod tests {
     }
 
     fn message(news: News, happens: impl FnOnce(&mut Notices, &mut Notice)) -> Message {
+        message_with(news, &RunContext::default(), happens)
+    }
+
+    fn message_with(
+        news: News,
+        context: &RunContext,
+        happens: impl FnOnce(&mut Notices, &mut Notice),
+    ) -> Message {
         let mut notices = Notices::new("w/s".parse().unwrap(), None);
         let mut notice = Notice {
             run: Some("01M7Q1GQ0001D8V0000000000A".parse().unwrap()),
@@ -208,7 +246,13 @@ mod tests {
             stop: StopHandle::new(),
             is_test: false,
         };
-        Message::of(&telling, &notice, Path::new("/srv/notes"), Zone::UTC)
+        Message::of(
+            &telling,
+            &notice,
+            context,
+            Path::new("/srv/notes"),
+            Zone::UTC,
+        )
     }
 
     #[test]
@@ -236,6 +280,25 @@ mod tests {
             first,
             "At 2027-01-15T09:00:00+00:00, after 1 failure since 2027-01-15T08:00:00+00:00."
         );
+    }
+
+    #[test]
+    fn the_context_of_a_run_follows_its_reason() {
+        let context = RunContext {
+            output: vec!["1 passed".to_owned(), "1 failed".to_owned()],
+            branch: Some("main".to_owned()),
+            push_branch: Some("origin/main".to_owned()),
+            commit: None,
+            kept_commit: Some("abc".to_owned()),
+            url: Some("http://127.0.0.1:8930/runs/R".to_owned()),
+        };
+        let failed = message_with(News::Failed, &context, |_, notice| {
+            notice.message = Some("exit code 1".to_owned());
+        });
+        let expected = "\nWhy: exit code 1\nLast output:\n  1 passed\n  1 failed\n\
+             Branch: main (push: origin/main)\nCommit: abc (on no branch)\n\
+             More: workerctl show 01M7Q1GQ0001D8V0000000000A\nPage: http://127.0.0.1:8930/runs/R\n";
+        assert!(failed.body.contains(expected), "{}", failed.body);
     }
 
     #[test]
