@@ -109,16 +109,41 @@ fn a_failed_push_is_shown_everywhere_until_a_daemon_has_pushed() {
     daemon.stop();
 }
 
+/// One notification when pushes begin to fail, and one when the branch has been pushed.
 #[test]
 fn a_later_result_of_the_branch_ends_the_failure() {
     let workspace = workspace("exit 1");
+    let tell = "cat >> \"$WORKERCTL_WORKSPACE/../events\"";
+    workspace.configure(&format!(
+        "notify: {{on_failure: {tell:?}, on_recovery: {tell:?}}}\n"
+    ));
+    let events = || {
+        let text = std::fs::read_to_string(workspace.root.join("../events")).unwrap_or_default();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<Value>>()
+    };
     let daemon = Daemon::start(&workspace);
     changed(&workspace);
     let metrics = || workspace.run(&["metrics"]).expect_code(0).stdout;
     let sample = "remote=\"origin\",branch=\"main\"} 1\n";
     assert!(metrics().contains(sample), "{}", metrics());
+    changed(&workspace);
+    eventually("the failure is notified", || {
+        (!events().is_empty()).then_some(())
+    });
     accept(&workspace);
     changed(&workspace);
+    let told = eventually("its end is notified", || {
+        Some(events()).filter(|events| events.len() == 2)
+    });
+    assert_eq!(told[0]["hook_event_name"], "PushFailed");
+    assert!(
+        told[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("pre-receive hook declined")
+    );
+    assert_eq!(told[1]["hook_event_name"], "PushRecovered");
     assert!(failed(&workspace).is_empty());
     assert!(!metrics().contains(sample));
     assert_eq!(remote_tip(&workspace), local_tip(&workspace));

@@ -64,6 +64,10 @@ pub enum News {
     Awaiting,
     /// Nobody approved one in time.
     Expired,
+    /// The result of a run was not pushed.
+    PushFailed,
+    /// It was pushed later.
+    Pushed,
 }
 
 impl News {
@@ -76,14 +80,16 @@ impl News {
             News::Paused => "SchedulePaused",
             News::Awaiting => "ApprovalRequested",
             News::Expired => "ApprovalExpired",
+            News::PushFailed => "PushFailed",
+            News::Pushed => "PushRecovered",
         }
     }
 
     /// The key that says how people are told.
     pub const fn key(self) -> &'static str {
         match self {
-            News::Failed | News::Paused => "on_failure",
-            News::Recovered => "on_recovery",
+            News::Failed | News::Paused | News::PushFailed => "on_failure",
+            News::Recovered | News::Pushed => "on_recovery",
             News::Missed => "on_missed",
             News::Awaiting | News::Expired => "on_approval",
         }
@@ -92,8 +98,8 @@ impl News {
     /// How people are told.
     pub const fn channel(self, of: &Notify) -> Option<&Channel> {
         match self {
-            News::Failed | News::Paused => of.on_failure.as_ref(),
-            News::Recovered => of.on_recovery.as_ref(),
+            News::Failed | News::Paused | News::PushFailed => of.on_failure.as_ref(),
+            News::Recovered | News::Pushed => of.on_recovery.as_ref(),
             News::Missed => of.on_missed.as_ref(),
             News::Awaiting | News::Expired => of.on_approval.as_ref(),
         }

@@ -49,6 +49,9 @@ pub struct FailedPush {
     pub next_try: Option<Timestamp>,
     /// Why the last push failed.
     pub message: String,
+    /// Whether a notification of the failure was due.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notified: bool,
 }
 
 impl FailedPush {
@@ -132,6 +135,7 @@ mod tests {
             tries: 0,
             next_try: None,
             message: String::new(),
+            notified: false,
         };
         let mut waits = Vec::new();
         for _ in 0..7 {

@@ -108,7 +108,18 @@ impl Core {
             ..Notice::of(news, self.clock.now())
         };
         let schedule = due.map(|due| due.schedule.as_str());
-        self.notice(turn, &spec.skill, schedule, |notices| {
+        self.add_notice(turn, &spec.skill, schedule, notice);
+    }
+
+    /// Adds a notice that changes nothing else.
+    pub(super) fn add_notice(
+        &mut self,
+        turn: &mut Turn,
+        skill: &SkillRef,
+        schedule: Option<&str>,
+        notice: Notice,
+    ) {
+        self.notice(turn, skill, schedule, |notices| {
             notices.add(notice);
             true
         });

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::work::{PushResult, Pushing};
 use super::{Core, Turn};
 use crate::machine::{Event, HookVerdict};
-use crate::model::{Diagnostic, FailedPush, Kind, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, FailedPush, Kind, News, Notice, RunId, RunSpec, Timestamp};
 use crate::process::{StopHandle, StopKind};
 use crate::store::{Store, StoreError, Write};
 
@@ -102,12 +102,17 @@ impl Core {
             tries: 0,
             next_try: None,
             message: String::new(),
+            notified: false,
         });
         push.commit = commit;
         push.skill = spec.skill.clone();
         push.schedule = spec.scheduled.as_ref().map(|due| due.schedule.clone());
         push.add(run);
         push.failed(message, is_cancelled, now);
+        let is_watched = spec.foreground && !self.view.has_lost_client(run);
+        if !is_watched && !is_cancelled {
+            self.notice_push(turn, &mut push);
+        }
         self.put_push(turn, push);
     }
 
@@ -117,9 +122,33 @@ impl Core {
     }
 
     fn end_push(&mut self, turn: &mut Turn, key: &str) {
-        if self.pushes.known.remove(key).is_some() {
-            turn.before.push(Write::EndFailedPush(key.to_owned()));
+        let Some(push) = self.pushes.known.remove(key) else {
+            return;
+        };
+        turn.before.push(Write::EndFailedPush(key.to_owned()));
+        if push.notified {
+            let notice = Notice {
+                run: push.runs.last().copied(),
+                failing_since: Some(push.since),
+                ..Notice::of(News::Pushed, self.clock.now())
+            };
+            self.add_notice(turn, &push.skill, push.schedule.as_deref(), notice);
         }
+    }
+
+    /// Notifies a failure once, until a push of the branch has succeeded.
+    fn notice_push(&mut self, turn: &mut Turn, push: &mut FailedPush) {
+        if std::mem::replace(&mut push.notified, true) {
+            return;
+        }
+        let why = FailedPush::describe(&push.remote, &push.branch, &push.message);
+        let notice = Notice {
+            run: push.runs.last().copied(),
+            message: Some(why),
+            failing_since: Some(push.since),
+            ..Notice::of(News::PushFailed, self.clock.now())
+        };
+        self.add_notice(turn, &push.skill, push.schedule.as_deref(), notice);
     }
 
     /// Starts due pushes. Only a daemon does: a command lets them wait for one.
@@ -167,6 +196,7 @@ impl Core {
                 tracing::warn!(push.remote, push.branch, message, "the push failed again");
                 let is_cancelled = push.next_try.is_none();
                 push.failed(&message, is_cancelled, self.clock.now());
+                self.notice_push(turn, &mut push);
                 self.put_push(turn, push);
             }
         }

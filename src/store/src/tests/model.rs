@@ -76,6 +76,7 @@ fn failed_push(name: u8) -> FailedPush {
         tries: 1,
         next_try: Some(at(1)),
         message: "refused".to_owned(),
+        notified: false,
     }
 }
 

@@ -67,9 +67,9 @@ fn escaped(text: &str) -> String {
 /// Priority and tag, of which ntfy makes a picture.
 fn urgency(news: News) -> (&'static str, &'static str) {
     match news {
-        News::Failed | News::Paused => ("high", "warning"),
+        News::Failed | News::Paused | News::PushFailed => ("high", "warning"),
         News::Missed | News::Expired => ("high", "hourglass"),
-        News::Recovered => ("default", "white_check_mark"),
+        News::Recovered | News::Pushed => ("default", "white_check_mark"),
         News::Awaiting => ("default", "raised_hand"),
     }
 }
@@ -77,8 +77,10 @@ fn urgency(news: News) -> (&'static str, &'static str) {
 /// A ping of the address is a success.
 fn pinged(mut url: Url, news: News) -> Url {
     let signal: Cow<'_, str> = match news {
-        News::Recovered => return url,
-        News::Failed | News::Missed | News::Paused | News::Expired => "fail".into(),
+        News::Recovered | News::Pushed => return url,
+        News::Failed | News::Missed | News::Paused | News::Expired | News::PushFailed => {
+            "fail".into()
+        }
         // Neither: a line in the log of the check.
         News::Awaiting => "log".into(),
     };

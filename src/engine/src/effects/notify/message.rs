@@ -105,6 +105,8 @@ impl Words<'_> {
             News::Paused => format!("{subject} paused itself"),
             News::Awaiting => format!("{subject} waits for approval"),
             News::Expired => format!("{subject} was not approved in time"),
+            News::PushFailed => format!("{subject}: a result was not pushed"),
+            News::Pushed => format!("{subject}: a result was pushed after all"),
         }
     }
 
@@ -128,7 +130,9 @@ impl Words<'_> {
                 let at = self.at(notice.at);
                 lines.push(format!("At {at}, after {}.", of_notice()));
             }
-            News::Recovered => lines.push(format!("At {}.", self.at(notice.at))),
+            News::Recovered | News::PushFailed | News::Pushed => {
+                lines.push(format!("At {}.", self.at(notice.at)));
+            }
             News::Missed => {
                 let succeeded_at = self
                     .telling
