@@ -52,6 +52,8 @@ mod process_limits;
 mod protected_paths;
 #[path = "main_job/pushes.rs"]
 mod pushes;
+#[path = "main_job/readiness.rs"]
+mod readiness;
 #[path = "main_job/repository.rs"]
 mod repository;
 #[path = "main_job/scripts.rs"]

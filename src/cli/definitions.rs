@@ -2,6 +2,7 @@
 //!
 //! They are loaded as the engine loads them, its check of shell texts included.
 
+mod readiness;
 mod skill;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use crate::model::config::CONFIG_FILE;
 use crate::model::worker_paths::WORKERS_DIR;
 use crate::model::{Config, Diagnostic, Kind, Problem, Severity};
 use crate::protocol::WorkerView;
+pub(crate) use readiness::worker_file_below;
 pub(crate) use skill::{Form, FoundSkill, write};
 
 /// Everything that a workspace defines.
@@ -66,14 +68,25 @@ impl Definitions {
         }
     }
 
-    /// As [`Definitions::load`], and every shell text is read by the shell that would run it.
+    /// As [`Definitions::load`], and every shell text is read by the shell that would run it, and what skills need of
+    /// the repository and of tools is looked for.
     pub(crate) fn load_thoroughly(
         workspace: &Path,
         environment: &BTreeMap<String, String>,
     ) -> Definitions {
-        Definitions {
-            catalog: loading::load_thoroughly(workspace, environment),
-        }
+        let mut catalog = loading::load_thoroughly(workspace, environment);
+        let found = readiness::problems(&catalog);
+        catalog.problems.extend(found);
+        catalog
+            .problems
+            .sort_by(|one, other| one.place.cmp(&other.place));
+        Definitions { catalog }
+    }
+
+    /// Problems of valid definitions that keep skills from running here.
+    pub(crate) fn unready(&self) -> impl Iterator<Item = &Problem> {
+        let problems = self.catalog.problems.iter();
+        problems.filter(|problem| readiness::CODES.contains(&&*problem.code))
     }
 
     /// All problems, sorted by place.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::maintenance;
+use crate::cli::definitions::worker_file_below;
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind};
 use crate::process::is_command_of_run;
@@ -120,7 +121,7 @@ impl Globals {
             None => self.find_workspace(cwd)?,
         };
         if !may_be_workspace(&workspace) {
-            return Err(Diagnostic::new(
+            let refused = Diagnostic::new(
                 Kind::NotFound,
                 NO_WORKSPACE,
                 format!(
@@ -131,7 +132,8 @@ impl Globals {
             .hint(format!(
                 "`workerctl init {}` makes a workspace there; without `-C` the nearest one upwards is used",
                 workspace.display()
-            )));
+            ));
+            return Err(with_workers_below(refused, &workspace));
         }
         Ok(self.places(workspace, cwd, environment))
     }
@@ -200,7 +202,7 @@ impl Globals {
             return real(&cwd.join(asked));
         }
         workspace_above(cwd).ok_or_else(|| {
-            Diagnostic::new(
+            let refused = Diagnostic::new(
                 Kind::NotFound,
                 NO_WORKSPACE,
                 format!(
@@ -208,8 +210,25 @@ impl Globals {
                     cwd.display()
                 ),
             )
-            .hint("`workerctl init` makes a workspace here; `-C DIR` names one elsewhere")
+            .hint("`workerctl init` makes a workspace here; `-C DIR` names one elsewhere");
+            with_workers_below(refused, cwd)
         })
+    }
+}
+
+/// Adds a hint if workers are found below a directory that is no workspace.
+fn with_workers_below(refused: Diagnostic, directory: &Path) -> Diagnostic {
+    let file = worker_file_below(directory);
+    // DIR/workers/ID/worker.yaml
+    match file.as_deref().and_then(|file| file.ancestors().nth(3)) {
+        Some(below) => {
+            let place = directory.join(below);
+            refused.hint(format!(
+                "workers are in `{0}/workers`: `workerctl -C '{0}' …`",
+                place.display()
+            ))
+        }
+        None => refused,
     }
 }
 

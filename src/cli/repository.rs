@@ -103,6 +103,27 @@ fn told(facts: &git::Facts) -> Repository {
     }
 }
 
+/// Names of a repository that definitions may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// Short names of local branches, the one of an unborn `HEAD` included.
+    pub(crate) branches: Vec<String>,
+    /// Names of remotes.
+    pub(crate) remotes: Vec<String>,
+}
+
+/// Returns the names of the repository that a directory lies in; `None` if it lies in none that can be read.
+pub(crate) fn names(directory: &Path) -> Option<Names> {
+    let mut branches = git::branches(directory).ok()?;
+    if let Ok(Head::Unborn { refname }) = git::locate(directory).map(|facts| facts.head) {
+        branches.extend(refname.strip_prefix("refs/heads/").map(str::to_owned));
+    }
+    Some(Names {
+        branches,
+        remotes: git::remotes(directory).ok()?,
+    })
+}
+
 /// A lock file of git's that is in somebody's way, for `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitLock {

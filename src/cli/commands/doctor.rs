@@ -24,7 +24,7 @@ use crate::cli::render::times;
 use crate::cli::repository::{author, locate};
 use crate::cli::session::Session;
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Config, Diagnostic, Kind};
+use crate::model::{Config, Diagnostic, Kind, Problem};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -102,6 +102,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(left.iter().map(landings::told));
     findings.extend(repository::sound(&site, &left, session.clock.now()));
     findings.push(checked(&definitions));
+    findings.extend(definitions.unready().map(unready));
     findings.extend(programs::programs(&site, &definitions));
     findings.push(zones::zones(&definitions.zones(), session.clock.now()));
     let config = definitions.config();
@@ -251,6 +252,14 @@ fn checked(definitions: &Definitions) -> Finding {
             Finding::new("definitions", State::Hint, found).hint("`workerctl check` shows them")
         }
         _ => Finding::new("definitions", State::Bad, found).hint("`workerctl check` shows them"),
+    }
+}
+
+fn unready(problem: &Problem) -> Finding {
+    let finding = Finding::new("skill", State::Care, &problem.message);
+    match &problem.hint {
+        Some(hint) => finding.hint(hint),
+        None => finding,
     }
 }
 

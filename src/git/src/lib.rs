@@ -36,8 +36,8 @@ pub use diff::{Patch, Span, kept_span, patch, span_of_commits};
 pub use left_locks::{GitLockFile, clear_left_locks, directories, git_locks};
 pub use lock::{Holder, LockOwner, RepositoryLease};
 pub use making::{
-    NewCommit, branch_at, check_index, default_branch, ignored_entries, is_ignored, keep_base,
-    message_with_trailers, remotes, tree_at, write_commit,
+    NewCommit, branch_at, branches, check_index, default_branch, ignored_entries, is_ignored,
+    keep_base, message_with_trailers, remotes, tree_at, write_commit,
 };
 pub use open::{Facts, Head, is_submodule, locate};
 pub use patterns::PathPatterns;

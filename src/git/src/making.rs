@@ -103,7 +103,23 @@ pub fn default_branch(cwd: &Path) -> Result<Option<String>, GitError> {
     }
 }
 
-/// The names of the remotes.
+/// The short names of the local branches.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn branches(cwd: &Path) -> Result<Vec<String>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let fail = git("list the branches");
+    let found = handle.repo.branches(Some(git2::BranchType::Local));
+    let mut names = Vec::new();
+    for branch in found.map_err(&fail)? {
+        let (branch, _) = branch.map_err(&fail)?;
+        names.push(String::from_utf8_lossy(branch.name_bytes().map_err(&fail)?).into_owned());
+    }
+    Ok(names)
+}
+
+/// The names of the remotes of a repository.
 ///
 /// # Errors
 /// The repository cannot be read.

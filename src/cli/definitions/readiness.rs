@@ -1,0 +1,182 @@
+//! Skills that cannot run here, although their definitions are valid: their branch, remote, directory or tools are
+//! missing. `check` and `doctor` report them; a run would be refused for the same reason.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::cli::repository;
+use crate::engine::check_tools;
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Diagnostic, Place, Problem, Severity, Skill};
+
+/// Directories below a workspace in which worker files are searched, and entries that are looked at.
+const DEPTH_MAX: usize = 5;
+const ENTRIES_MAX: usize = 5_000;
+
+/// Directories without workers of the workspace.
+const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
+
+/// Codes of the problems, for `doctor`.
+pub(crate) const CODES: [&str; 5] = [
+    "branch-missing",
+    "remote-missing",
+    "cwd-missing",
+    "tool-missing",
+    "workers-elsewhere",
+];
+
+/// Branches and remotes of a repository; `None`: there is none.
+type Repositories = BTreeMap<PathBuf, Option<repository::Names>>;
+
+/// Returns a warning for each skill that would be refused.
+pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
+    let mut repositories = Repositories::new();
+    let mut found = Vec::new();
+    for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
+        let mut add = |code: &str, message: String, hint: String| {
+            found.push(Problem {
+                worker: Some(skill.address.worker.clone()),
+                skill: Some(skill.address.skill.clone()),
+                ..warning(code, skill.place.clone(), message, hint)
+            });
+        };
+        let cwd = catalog.root.join(&skill.cwd);
+        if !cwd.is_dir() {
+            let message = format!(
+                "`{}` cannot run: `cwd: {}` is no directory",
+                skill.address, skill.cwd
+            );
+            add(
+                "cwd-missing",
+                message,
+                "create the directory, or change `cwd`".to_owned(),
+            );
+            continue;
+        }
+        if skill.mutating {
+            let names = repositories
+                .entry(cwd)
+                .or_insert_with_key(|cwd| repository::names(cwd));
+            if let Some(names) = names {
+                repository_problems(skill, names, &mut add);
+            }
+        }
+        if let Err(Diagnostic { message, .. }) = check_tools(skill, &catalog.config) {
+            let message = format!("`{}` cannot run: {message}", skill.address);
+            let hint = "add a tool set that has it, or remove it from `required_tools`";
+            add("tool-missing", message, hint.to_owned());
+        }
+    }
+    found.extend(workers_elsewhere(catalog));
+    found
+}
+
+fn repository_problems(
+    skill: &Skill,
+    names: &repository::Names,
+    add: &mut impl FnMut(&str, String, String),
+) {
+    let listed = |names: &[String]| match names {
+        [] => String::new(),
+        names => format!("; there are `{}`", names.join("`, `")),
+    };
+    if let Some(branch) = skill.branch.as_ref().filter(|branch| !branch.create)
+        && !names.branches.contains(&branch.name)
+    {
+        let name = &branch.name;
+        let message = format!(
+            "`{}` cannot run: there is no branch `{name}`",
+            skill.address
+        );
+        let hint = format!(
+            "`git branch {name}` creates it, `branch: {{name: {name}, create: true}}` lets the first run do so"
+        );
+        add("branch-missing", message, hint);
+    }
+    if let Some(remote) = skill
+        .push
+        .as_ref()
+        .filter(|remote| !names.remotes.contains(remote))
+    {
+        let message = format!(
+            "`{}` cannot run: `push` names `{remote}`, which is no remote",
+            skill.address
+        );
+        let hint = format!(
+            "`git remote add {remote} URL` adds it{}",
+            listed(&names.remotes)
+        );
+        add("remote-missing", message, hint);
+    }
+}
+
+/// Returns a warning if no worker is found where the configuration says, and there are worker files elsewhere.
+fn workers_elsewhere(catalog: &Catalog) -> Option<Problem> {
+    let is_empty = catalog.workers.is_empty() && catalog.rejected.is_empty();
+    let file = is_empty
+        .then(|| worker_file_below(&catalog.root))
+        .flatten()?;
+    let directory = file.ancestors().nth(2).unwrap_or(Path::new(""));
+    let searched = catalog.config.workers.patterns().join("`, `");
+    let message = format!(
+        "no worker was found in `{searched}`, and there is `{}`",
+        file.display()
+    );
+    let hint = format!(
+        "write `workers: {{paths: [{}]}}` into {CONFIG_FILE}",
+        directory.display()
+    );
+    let place = Place {
+        path: Arc::from(CONFIG_FILE),
+        line: 0,
+        column: 0,
+    };
+    Some(warning("workers-elsewhere", place, message, hint))
+}
+
+fn warning(code: &str, place: Place, message: String, hint: String) -> Problem {
+    Problem {
+        code: code.to_owned(),
+        severity: Severity::Warning,
+        place,
+        message,
+        hint: Some(hint),
+        worker: None,
+        skill: None,
+    }
+}
+
+/// Returns the path, relative to a directory, of the first file that defines a worker, nearest first.
+pub(crate) fn worker_file_below(root: &Path) -> Option<PathBuf> {
+    let mut level = vec![PathBuf::new()];
+    let mut looked_at = 0;
+    for _ in 0..=DEPTH_MAX {
+        let mut below = Vec::new();
+        for directory in &level {
+            let Ok(entries) = std::fs::read_dir(root.join(directory)) else {
+                continue;
+            };
+            let mut entries: Vec<_> = entries.flatten().collect();
+            entries.sort_by_key(std::fs::DirEntry::file_name);
+            for entry in entries {
+                looked_at += 1;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if matches!(name.as_str(), "worker.yaml" | "worker.yml") && !is_directory {
+                    return Some(directory.join(name));
+                }
+                let is_skipped = name.starts_with('.') || SKIPPED.contains(&name.as_str());
+                if is_directory && !is_skipped {
+                    below.push(directory.join(name));
+                }
+            }
+            if looked_at > ENTRIES_MAX {
+                return None;
+            }
+        }
+        level = below;
+    }
+    None
+}

@@ -1,0 +1,74 @@
+//! `check` and `doctor` find skills that cannot run here, although their definitions are valid.
+
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+const SKILLS: &str = r"
+  - {id: branch, description: d, mutating: true, branch: nowhere, run: 'true'}
+  - {id: made, description: d, mutating: true, branch: {name: nowhere, create: true}, run: 'true'}
+  - {id: remote, description: d, mutating: true, push: upstream, run: 'true'}
+  - {id: directory, description: d, cwd: nowhere, run: 'true'}
+  - {id: tool, description: d, required_tools: [no-such-tool], run: 'true'}
+  - {id: fine, description: d, mutating: true, branch: main, run: 'true'}
+";
+
+/// Codes and skills of the problems that `check` reports.
+fn checked(workspace: &Workspace) -> Vec<(String, String)> {
+    let found = workspace.run(&["check", "--json"]).expect_code(0).value();
+    let problems = found["problems"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let named = problems.map(|one| (text(&one["code"]), text(&one["skill"])));
+    named
+        .filter(|(code, _)| code.ends_with("-missing") || code == "workers-elsewhere")
+        .collect()
+}
+
+#[test]
+fn what_can_never_run_is_found_before_it_is_run() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let expected = [
+        ("branch-missing", "branch"),
+        ("remote-missing", "remote"),
+        ("cwd-missing", "directory"),
+        ("tool-missing", "tool"),
+    ];
+    let found = checked(&workspace);
+    let found: Vec<_> = found
+        .iter()
+        .map(|(code, skill)| (&**code, &**skill))
+        .collect();
+    assert_eq!(found, expected);
+    let doctor = workspace.run(&["doctor"]).expect_code(1).stdout;
+    for (_, skill) in expected {
+        assert!(
+            doctor.contains(&format!("`w/{skill}` cannot run")),
+            "{doctor}"
+        );
+        let done = workspace.run(&["run", skill, "-q"]);
+        assert!([4, 6].contains(&done.code), "{skill}: {done:?}");
+    }
+    workspace.git(&["branch", "nowhere"]);
+    workspace.git(&["remote", "add", "upstream", "../nowhere"]);
+    std::fs::create_dir(workspace.root.join("nowhere")).unwrap();
+    assert_eq!(
+        checked(&workspace),
+        [("tool-missing".to_owned(), "tool".to_owned())]
+    );
+}
+
+#[test]
+fn workers_in_another_directory_are_found() {
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "timezone: UTC\n");
+    workspace.write(
+        "team/workers/a/worker.yaml",
+        "worker: {id: a}\nskills: [{id: s, description: d, run: 'true'}]\n",
+    );
+    let found = workspace.run(&["check", "--json"]).value();
+    let hint = found["problems"][0]["hint"].as_str().unwrap();
+    assert!(hint.contains("paths: [team/workers]"), "{found}");
+    std::fs::remove_file(workspace.root.join("workerctl.yaml")).unwrap();
+    let refused = workspace.run(&["check"]).expect_code(3).stderr;
+    assert!(refused.contains("/team' …`"), "{refused}");
+}
