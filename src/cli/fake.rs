@@ -415,6 +415,7 @@ impl Control for Fake {
             state_dir: "/w/state".to_owned(),
             condition: self.condition.to_owned(),
             awaiting: 0,
+            backing_off: 0,
             running: 0,
             queued: 1,
             active: vec![active],

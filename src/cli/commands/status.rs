@@ -64,8 +64,9 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         (
             "runs",
             format!(
-                "{} running, {} queued, at most {} at once",
-                status.running, status.queued, status.max_parallel
+                "{}, at most {} at once",
+                status.counts(),
+                status.max_parallel
             ),
         ),
         (

@@ -14,6 +14,7 @@ use super::times;
 use crate::cli::io::Stream;
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
+use crate::model::outcome::Phase;
 use crate::model::{Outcome, StepResult, Zone};
 use crate::protocol::{RunDetail, RunSummary};
 
@@ -29,6 +30,7 @@ const PATHS_SHOWN_MAX: usize = 20;
 /// The sign, style and word of a run's state.
 pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, String) {
     match &summary.outcome {
+        None if summary.phase == Phase::BackingOff => ("…", CARE, "backing off".to_owned()),
         None => ("…", ACTIVE, summary.phase.name().to_owned()),
         Some(Outcome::Succeeded) if summary.nothing_to_do => ("✓", DIM, "nothing to do".to_owned()),
         Some(Outcome::Succeeded) if summary.unverified => {
@@ -49,11 +51,9 @@ pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, S
 /// A wait and preparations that take longer are told beside the time of the run itself, in milliseconds.
 const WAIT_TOLD_MS: u64 = 1_000;
 
-/// How long a run took since its command started, once it has ended.
+/// Returns how long a run worked, without its waits, once it has ended.
 pub(crate) fn took(summary: &RunSummary) -> Option<String> {
-    let finished = summary.finished_at?;
-    let began = summary.started_at.unwrap_or(summary.submitted_at);
-    Some(show_millis(finished.millis_since(began)))
+    summary.worked_ms().map(show_millis)
 }
 
 /// How long it waited and was prepared, where that is worth telling.
@@ -175,6 +175,9 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     }
     if let Some(reason) = &summary.waiting_for {
         field(out, "waits for", reason);
+    }
+    if let Some(at) = summary.retry_at {
+        field(out, "retries at", &times::instant(at, zone));
     }
     approval::question(out, detail);
     field(out, "definition", &detail.definition_digest);

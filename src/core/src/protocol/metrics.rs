@@ -110,6 +110,7 @@ impl Page {
         self.sample(name, &[("state", "running")], status.running);
         self.sample(name, &[("state", "awaiting_approval")], status.awaiting);
         self.sample(name, &[("state", "queued")], status.queued);
+        self.sample(name, &[("state", "backing_off")], status.backing_off);
         let name = "workerctl_definition_problems";
         self.about(name, Is::Gauge, "Problems of definitions.");
         self.sample(name, &[("severity", "error")], status.errors);

@@ -266,6 +266,7 @@ fn timings(story: &Story<'_>) -> Value {
         "admitted_at": story.admitted_at.map(Timestamp::rfc3339),
         "started_at": summary.started_at.map(Timestamp::rfc3339),
         "finished_at": summary.finished_at.map(Timestamp::rfc3339),
+        "duration_ms": summary.duration_ms,
         "total_ms": end.millis_since(story.spec.submitted_at),
         "phases_ms": Phase::ALL
             .into_iter()

@@ -34,6 +34,8 @@ pub struct ThreadPaths {
 pub struct SummaryBuilder {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
+    worked_ms: u64,
+    working_since: Option<Timestamp>,
     commits: CommitsMade,
     /// Those that its end took back, and that may land later.
     taken_back: CommitsMade,
@@ -53,6 +55,11 @@ impl SummaryBuilder {
         if after.is_finished() {
             self.finished_at.get_or_insert(entry.at);
         }
+        if let Some(since) = self.working_since.take() {
+            self.worked_ms += entry.at.millis_since(since);
+        }
+        let works = self.started_at.is_some() && !after.is_finished() && !phases::waits(after);
+        self.working_since = works.then_some(entry.at);
         match &entry.event {
             Event::ResultRecorded { result, .. } => self.commits.clone_from(&result.commits),
             // Where something could not be put back, it may be the branch.
@@ -67,6 +74,11 @@ impl SummaryBuilder {
     /// When its command first started.
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
+    }
+
+    /// Returns the milliseconds that it has worked, without its waits; `None` before its first attempt starts.
+    pub fn duration_ms(&self) -> Option<u64> {
+        self.started_at.map(|_| self.worked_ms)
     }
 
     /// Commits that the skill made by itself.
@@ -99,6 +111,9 @@ impl SummaryBuilder {
             submitted_at: spec.submitted_at,
             started_at: self.started_at,
             finished_at: self.finished_at,
+            duration_ms: self.duration_ms(),
+            working_since: self.working_since,
+            retry_at: run.backoff().map(|(set, ms)| set.plus_millis(ms)),
             commit: run.facts.commit.clone(),
             commits_made: self.commits.clone(),
             kept_commit: run.kept_commit().map(str::to_owned),
