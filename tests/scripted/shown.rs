@@ -14,6 +14,7 @@ pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
         answer: None,
         turns: Vec::new(),
         children: Vec::new(),
+        parent_skill: None,
         summary,
         title: "Weekly".into(),
         results: Results::default(),

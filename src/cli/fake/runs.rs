@@ -43,6 +43,7 @@ pub(crate) fn summary() -> RunSummary {
         kept_commit: None,
         spent: None,
         parent: None,
+        by_command: false,
         schedule: None,
         slot: None,
         title: String::new(),
@@ -88,6 +89,7 @@ pub(crate) fn detail() -> RunDetail {
         answer: None,
         turns: Vec::new(),
         children: Vec::new(),
+        parent_skill: None,
         attempts: vec![AttemptView {
             attempt: 1,
             started_at: NOW.plus_millis(100),

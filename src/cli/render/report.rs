@@ -154,12 +154,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(before) = summary.retry_of {
         field(out, "retry of", &before.to_string());
     }
-    if let Some(parent) = summary.parent {
-        field(out, "started by", &parent.to_string());
-    }
-    for child in &detail.children {
-        field(out, "started", &child.to_string());
-    }
+    acts::relatives(out, detail);
     if let Some(spent) = &summary.spent {
         field(out, "model", &spent.show());
     }

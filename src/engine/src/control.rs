@@ -232,7 +232,7 @@ impl Control for EngineControl {
         if let Some(view) = &mut detail.approval {
             approval::complete(view, &shown, &self.factory.state_dir);
         }
-        detail.acts.extend(self.repeated(shown.spec.run)?);
+        self.complete(&mut detail)?;
         Ok(detail)
     }
 

@@ -272,6 +272,7 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         kept_commit: None,
         spent: None,
         parent: None,
+        by_command: false,
         thread: ThreadId::of(run, &skill, submitted_at),
         waiting_for: None,
         retry_of: None,

@@ -292,7 +292,7 @@ export const ago = (at, zone) => {
 export const took = (from, to) => (from ? spell(new Date(to || now()) - new Date(from)) : '–');
 /** How long a run worked, or has worked so far, without its waits. Runs of older versions have only their start and end. */
 export const worked = run => (run.duration_ms == null ? took(run.started_at, run.finished_at)
-  : spell(run.duration_ms + (run.working_since ? now() - new Date(run.working_since) : 0)));
+  : spell(run.duration_ms + (run.working_since && now() - new Date(run.working_since))));
 // What is told as so long ago, or so long so far, goes on; and drawings follow the width of the window.
 setInterval(() => document.hidden || redraw(), 1000);
 addEventListener('resize', redraw);
@@ -452,7 +452,8 @@ export const runState = run => [state(standing(run)), standing(run) === 'succeed
   run.reconciled && [' ', em({title:'its engine was lost; the checks prove its work'}, 'reconciled')]];
 export const detailOf = outcome => (outcome?.failure ? `${outcome.failure.step}: ${outcome.failure.message}` : outcome?.message || words(outcome?.why));
 /** Why it waits. The API names instants as it stores them. */
-export const waits = run => !run.outcome && run.retry_at ? 'retries at ' + when(run.retry_at) : !run.outcome && run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
+export const waits = run => !run.outcome && (run.retry_at ? 'retries at ' + when(run.retry_at)
+  : run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at)));
 
 // --- links and text
 export const to = (href, ...text) => a({href}, ...text);

@@ -104,8 +104,8 @@ const going = s => {
   const runs = s.active.filter(run => run.phase !== 'awaiting_approval');
   return section('Running and queued', [list(runs.slice(0, 12).map(run => item(run.run, runState(run), [runOf(run), small(waits(run))],
       worked(run)))) || empty('Nothing runs.'),
-    s.running + s.queued + (s.backing_off_count || 0) > min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
-        small(`${s.running} running of at most ${s.max_parallel}, ${s.queued} queued`, s.backing_off_count > 0 && `, ${s.backing_off_count} backing off`));
+    s.running + s.queued + s.backing_off_count > min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
+        small(`${s.running} running of at most ${s.max_parallel}, ${s.queued} queued, ${s.backing_off_count} backing off`));
 };
 const tally = (title, of) => {
   const sum = name => of.reduce((n, line) => n + (line[name] || 0), 0), ok = sum('succeeded_count'), bad = sum('failed_count');

@@ -66,9 +66,12 @@ pub struct RunSummary {
     /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
-    /// The run that started it.
+    /// The run that started it: its model, or one of its commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// Whether a command of `parent` submitted it: what it spends is then not part of the sums of `parent`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_command: bool,
     /// What it has spent on a model so far; absent where it has a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentView>,
@@ -177,6 +180,11 @@ impl RunSummary {
         let finished = self.finished_at?;
         self.duration_ms
             .or_else(|| Some(finished.millis_since(self.started_at?)))
+    }
+
+    /// Returns true if what it spent is in the sums of the run that started it.
+    pub fn is_part_of_parent(&self) -> bool {
+        self.parent.is_some() && !self.by_command
     }
 
     /// Returns its phase until it has ended.
@@ -316,9 +324,12 @@ pub struct RunDetail {
     /// Turns of its model, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<TurnView>,
-    /// Runs that it started, in order.
+    /// Runs that its model or its commands started, in order; those of commands are looked for among the newest 2,000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunId>,
+    /// The skill of the run that started it, while that run is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_skill: Option<SkillRef>,
     /// Attempts in order.
     pub attempts: Vec<AttemptView>,
     /// Checks before anything was touched.

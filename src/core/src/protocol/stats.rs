@@ -59,7 +59,7 @@ impl DayCounts {
             counts.waited = Spans::of(started.millis_since(run.submitted_at));
         }
         // What a run spent that another started is in the sum of that one.
-        if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
+        if let Some(spent) = run.spent.as_ref().filter(|_| !run.is_part_of_parent()) {
             counts.tokens = spent.tokens;
             counts.money = spent.money.as_deref().and_then(Money::parse);
             counts.unmeasured = spent.unmeasured;

@@ -193,6 +193,7 @@ fn run(story: &Story<'_>) -> Value {
         "submitted_by": spec.submitted_by,
         "user_id": spec.user_id,
         "chat_id": spec.chat_id,
+        "parent": summary.parent.map(|run| run.to_string()),
         "retry_of": spec.retry_of.map(|run| run.to_string()),
     })
 }

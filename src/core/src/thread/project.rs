@@ -96,6 +96,7 @@ impl SummaryBuilder {
         let has_succeeded = run.outcome() == Some(&Outcome::Succeeded);
         let was_denied = matches!(run.outcome(), Some(Outcome::Denied { .. }));
         let zone = spec.zone.parse().unwrap_or(Zone::UTC);
+        let parent = spec.parent.as_ref().map(|parent| parent.run);
         RunSummary {
             run: spec.run,
             skill: spec.skill.clone(),
@@ -121,7 +122,8 @@ impl SummaryBuilder {
             waiting_for,
             retry_of: spec.retry_of,
             spent: spent::spent(spec, run),
-            parent: spec.parent.as_ref().map(|parent| parent.run),
+            parent: parent.or(spec.submitter_run),
+            by_command: parent.is_none() && spec.submitter_run.is_some(),
             schedule: spec.scheduled.as_ref().map(|due| due.schedule.clone()),
             slot: spec.scheduled.as_ref().map(|due| due.slot),
             title: spec.title.clone(),
@@ -439,6 +441,7 @@ impl<'a> Story<'a> {
             answer: self.answer.clone(),
             turns: self.turns.clone(),
             children: self.children.clone(),
+            parent_skill: None,
             attempts: self.attempts.clone(),
             pre_checks: self.pre_checks.clone(),
             outputs: self.outputs.clone(),

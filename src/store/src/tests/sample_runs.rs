@@ -132,6 +132,7 @@ pub(crate) fn summary(n: u64) -> RunSummary {
         kept_commit: None,
         spent: None,
         parent: None,
+        by_command: false,
         schedule: None,
         slot: None,
         title: String::new(),
