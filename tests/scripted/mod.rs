@@ -127,6 +127,7 @@ impl Scripted {
         let submitted_at = self.run.timestamp();
         RunSummary {
             parent: None,
+            by_command: false,
             schedule: None,
             slot: None,
             title: String::new(),
@@ -145,6 +146,9 @@ impl Scripted {
             submitted_at,
             started_at: Some(submitted_at),
             finished_at: Some(submitted_at),
+            duration_ms: None,
+            working_since: None,
+            retry_at: None,
             commit: Some("0".repeat(40)),
             commits_made: workerctl::model::evidence::CommitsMade::default(),
             kept_commit: None,
@@ -390,6 +394,7 @@ impl Control for Scripted {
             state_dir: "/s".into(),
             condition: "ready".into(),
             awaiting: 0,
+            backing_off: 0,
             running: 2,
             queued: 1,
             active: vec![self.summary()],

@@ -3,11 +3,13 @@
 mod acts;
 mod approval;
 mod attempts;
+mod next_step;
 mod turns;
 
 pub(crate) use approval::asked;
 use approval::inputs;
 use attempts::{attempts, refused_by_sandbox};
+pub(crate) use next_step::next_step;
 
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
@@ -113,23 +115,6 @@ pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
     if let Some(next) = next_step(&detail.summary) {
         hint(err, &next);
     }
-}
-
-/// What a person does about a run that did not come to its end by itself.
-fn next_step(summary: &RunSummary) -> Option<String> {
-    let run = summary.run.short();
-    if matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
-        let settle = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
-        return Some(if summary.mutating {
-            format!("look at its changes, `workerctl diff {run}`, then {settle}")
-        } else {
-            format!("look whether the work was done, then {settle}")
-        });
-    }
-    summary.kept_commit.as_ref()?;
-    Some(format!(
-        "`workerctl land {run}` puts it on its branch, `workerctl discard {run}` drops it"
-    ))
 }
 
 /// How a run ended and what proves it.
