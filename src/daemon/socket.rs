@@ -305,7 +305,7 @@ impl Endpoint {
                     "the socket `{}` could not be opened: {what}: {error}",
                     path.display()
                 ),
-                &error,
+                (&error, path),
                 "choose another place with `--socket`",
             )
         };
@@ -429,7 +429,7 @@ fn private_directory(directory: &Path) -> Result<bool, Diagnostic> {
         return Err(unusable(
             "socket_directory_unsafe",
             format!("no socket is opened in `{}`: {error}", directory.display()),
-            &error,
+            (&error, directory),
             "choose a directory that only you can write with `--socket`",
         ));
     }

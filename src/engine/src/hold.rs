@@ -78,7 +78,7 @@ fn create_state_dir(state_dir: &Path) -> Result<(), Diagnostic> {
         unusable(
             "state_dir",
             format!("the state directory `{shown}` cannot be used: {error}"),
-            &error,
+            (&error, state_dir),
             "name another directory with `--state-dir`",
         )
     })
@@ -138,7 +138,7 @@ fn refused_lock(error: &LockError) -> Diagnostic {
         LockError::File(file) => unusable(
             "lock",
             crate::model::diagnostic::chain(error),
-            &file.source,
+            (&file.source, &file.path),
             "move away what stands there: it is made anew",
         ),
     }
