@@ -301,12 +301,12 @@ fn a_row_says_when_its_run_started_and_how_it_ended_and_which_run_was_in_the_way
 
 #[test]
 fn a_simulation_from_now_starts_with_the_runs_under_way() {
-    let long = r#"
+    let long = r"
   - id: long
     description: takes its time
     run: sleep 1000
     schedule: {every: 10m}
-"#;
+";
     let workspace = Workspace::with_skills(long);
     let daemon = Daemon::start(&workspace);
     let slot = workspace.json(&["schedule", "trigger", "w/long"]);

@@ -63,11 +63,7 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         ("state", status.state_dir.clone()),
         (
             "runs",
-            format!(
-                "{}, at most {} at once",
-                status.counts(),
-                status.max_parallel
-            ),
+            status.counts() + &format!(", at most {} at once", status.max_parallel),
         ),
         (
             "catalog",

@@ -91,10 +91,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
             .iter()
             .map(|text| stretch(text, from, zone))
             .collect::<Result<_, _>>()?,
-        active: match from == now {
-            true => active_runs(control.as_ref())?,
-            false => Vec::new(),
-        },
+        active: active_runs(control.as_ref(), from == now)?,
     };
     let simulation =
         crate::schedule::simulate(&schedules, &scenario).map_err(|error| refused(&error, zone))?;
@@ -164,8 +161,11 @@ fn refused(error: &ScenarioError, zone: Zone) -> Diagnostic {
     Diagnostic::new(Kind::Usage, code, message).hint(hint)
 }
 
-/// Returns the runs that have not ended, oldest first.
-fn active_runs(control: &dyn Control) -> Result<Vec<ActiveRun>, Diagnostic> {
+/// Returns the runs that have not ended, oldest first; none if the simulation does not begin now.
+fn active_runs(control: &dyn Control, from_now: bool) -> Result<Vec<ActiveRun>, Diagnostic> {
+    if !from_now {
+        return Ok(Vec::new());
+    }
     let query = RunsQuery {
         outcome: Some("active".to_owned()),
         limit: 10_000,
