@@ -11,6 +11,8 @@ mod workspace;
 
 #[path = "api_runs/acts.rs"]
 mod acts;
+#[path = "api_runs/durations.rs"]
+mod durations;
 #[path = "api_runs/logs.rs"]
 mod logs;
 #[path = "api_runs/results.rs"]

@@ -212,6 +212,35 @@ fn a_command_that_hosts_the_engine_does_not_stay_with_the_full_disk() {
 }
 
 #[test]
+fn a_file_system_without_free_inodes_is_named() {
+    let Some(small) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::on(small.path());
+    workspace.furnish(SKILLS);
+    let renewed = ["run", "renews"];
+    workspace.run(&renewed).expect_code(0);
+    small.take_inodes();
+    // A command that starts an engine, and a run of one that was started before.
+    let refused = workspace.run(&renewed);
+    small.limit_inodes(100_000);
+    let daemon = Daemon::start(&workspace);
+    workspace.run(&renewed).expect_code(0);
+    small.take_inodes();
+    let failed = workspace.run(&renewed);
+    small.limit_inodes(100_000);
+    for done in [refused, failed] {
+        let told = format!("{}{}", done.stdout, done.stderr);
+        assert_ne!(done.code, 0, "{told}");
+        assert!(told.contains("no free inodes"), "{told}");
+        assert!(told.contains("`df -i`"), "{told}");
+        assert!(!told.contains("free some space"), "{told}");
+    }
+    workspace.run(&renewed).expect_code(0);
+    daemon.stop();
+}
+
+#[test]
 fn a_run_that_fills_the_disk_fails_and_leaves_its_space() {
     let Some(small) = Small::create(120) else {
         return;

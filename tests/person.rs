@@ -134,7 +134,7 @@ impl Beside<'_> {
             .expect_code(0)
             .value();
         let count = |name: &str| status[name].as_u64().unwrap();
-        if count("running") + count("queued") < OPEN_MAX {
+        if count("running") + count("queued") + count("backing_off_count") < OPEN_MAX {
             let nth = self.dice.below(u64::try_from(NAMES.len()).unwrap());
             let name = NAMES[usize::try_from(nth).unwrap()];
             self.acknowledged.push(self.workspace.submit(&[name]));

@@ -12,7 +12,7 @@ use super::io::Io;
 use super::render::{diagnostic, json, times};
 use crate::clock::Clock;
 use crate::model::{Diagnostic, Zone};
-use crate::process::own_name;
+use crate::process::{own_name, with_cause};
 use crate::protocol::{Control, RunsQuery, WebControl};
 
 /// Which engine a command accepts.
@@ -90,6 +90,7 @@ impl Session<'_> {
 
     /// Writes a diagnostic in the form that is wanted.
     pub(crate) fn print_diagnostic(&mut self, told: &Diagnostic) {
+        let told = &with_cause(told.clone());
         if self.json() {
             diagnostic::print_json(&mut self.io.err, told);
         } else {

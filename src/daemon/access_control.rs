@@ -35,6 +35,14 @@ impl AccessControl {
         tracing::info!("roles on the control socket have changed");
     }
 
+    /// Sets the modes of the files again, which were made again.
+    pub(super) fn restore_modes(&self) {
+        let access = self.access.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = self.files.get().filter(|_| !access.is_empty()) {
+            files.follow(&access);
+        }
+    }
+
     /// The role that the configuration gives a user who is in these groups.
     pub(super) fn role_of(&self, uid: u32, groups: &[u32]) -> Option<AccessRole> {
         let access = self.access.read().unwrap_or_else(PoisonError::into_inner);

@@ -23,6 +23,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::limits::Limits;
 use super::stalling::Stalling;
+use crate::process::open_files_cause;
 
 /// Where connections arrive.
 pub(super) trait Acceptor {
@@ -178,7 +179,8 @@ struct Pause {
 impl Pause {
     async fn take(&mut self, error: &io::Error) {
         if self.failures == 0 {
-            tracing::warn!(%error, "no connection can be accepted at the moment");
+            let cause = open_files_cause(&error.to_string()).unwrap_or_default();
+            tracing::warn!(%error, cause, "no connection can be accepted at the moment");
         }
         self.failures = self.failures.saturating_add(1).min(7);
         tokio::time::sleep(Duration::from_millis(5 << self.failures)).await;

@@ -1,5 +1,6 @@
 //! The daemon's own loop: signals, ticks, hints and answers, while the engine runs.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,11 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
+use super::access_control::AccessControl;
 use super::engine_port::{HostSignal, Hosted};
 use super::faults::internal;
 use super::sensors::Sensors;
-use super::server::Server;
+use super::server::{Listening, Server};
 use super::socket::Endpoint;
 use super::state::Notices;
 use super::systemd::{Announcer, EXTEND_BY, EXTEND_EVERY, status_text};
@@ -90,7 +92,11 @@ pub(super) struct Daemon<'a> {
     /// Time since the last rescan.
     unscanned: Duration,
     /// The socket that is served.
-    endpoint: &'a Endpoint,
+    endpoint: &'a mut Endpoint,
+    /// Where it is served.
+    listening: Arc<Listening>,
+    /// Who may connect to it.
+    access: Arc<AccessControl>,
     /// Whether it was told that nobody can reach it.
     told_lost: bool,
     /// Whether it was told that the workspace's lock is lost and cannot be made anew.
@@ -104,7 +110,8 @@ impl<'a> Daemon<'a> {
         engine: Arc<dyn Hosted>,
         announcer: Announcer,
         notices: Arc<Notices>,
-        endpoint: &'a Endpoint,
+        endpoint: &'a mut Endpoint,
+        server: &Server,
     ) -> Daemon<'a> {
         Daemon {
             engine,
@@ -115,6 +122,8 @@ impl<'a> Daemon<'a> {
             draining: None,
             unscanned: Duration::ZERO,
             endpoint,
+            listening: server.listening(),
+            access: server.access(),
             told_lost: false,
             told_unheld: false,
             sensors: Sensors::default(),
@@ -211,21 +220,47 @@ impl<'a> Daemon<'a> {
             self.watch();
         }
         self.ask(Matter::Status);
-        self.report_socket();
+        self.keep_socket();
         self.ask(Matter::Hold);
     }
 
-    /// Says once that nobody can reach this engine any more.
-    fn report_socket(&mut self) {
-        let lost = self.endpoint.is_lost();
-        if lost && !self.told_lost {
+    /// Binds a socket again whose file was removed; says once if it cannot be.
+    fn keep_socket(&mut self) {
+        if !self.endpoint.is_lost() {
+            self.told_lost = false;
+            return;
+        }
+        let socket = self.endpoint.path().unwrap_or(Path::new("")).to_path_buf();
+        let why = match self.bind_again() {
+            Ok(()) => {
+                tracing::warn!(socket = %socket.display(), "the socket file was removed or replaced: it was bound again");
+                return;
+            }
+            Err(why) => why,
+        };
+        if !std::mem::replace(&mut self.told_lost, true) {
             tracing::error!(
-                socket = %self.endpoint.path().unwrap_or(std::path::Path::new("")).display(),
+                socket = %socket.display(),
+                why,
                 "the socket file was removed or replaced: no command reaches this engine; end process {}",
                 std::process::id()
             );
         }
-        self.told_lost = lost;
+    }
+
+    fn bind_again(&mut self) -> Result<(), String> {
+        if self.endpoint.is_passed {
+            return Err("systemd made it: restart its socket unit".to_owned());
+        }
+        let listener = self
+            .endpoint
+            .bind_again()
+            .map_err(|refused| refused.message)?;
+        self.listening
+            .replace(listener)
+            .map_err(|error| error.to_string())?;
+        self.access.restore_modes();
+        Ok(())
     }
 
     /// Drains; asked again: ends what runs at once.

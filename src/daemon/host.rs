@@ -62,7 +62,7 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
 fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let clock = Arc::new(SystemClock::default());
     let takeover = Takeover::new(clock, &options.workspace, &options.state_dir);
-    let endpoint = if let Some(endpoint) = Endpoint::passed()? {
+    let mut endpoint = if let Some(endpoint) = Endpoint::passed()? {
         endpoint
     } else {
         let places = SocketPlaces {
@@ -117,7 +117,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         page,
     };
     let ended = listening
-        .and_then(|()| runtime.block_on(host(&endpoint, places, announcer, signals, start)));
+        .and_then(|()| runtime.block_on(host(&mut endpoint, places, announcer, signals, start)));
     // What still blocks must not keep the process alive: the engine has ended.
     runtime.shutdown_background();
     ended
@@ -125,7 +125,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
 
 /// Runs a daemon around any engine, told what to do through `signals`.
 pub fn serve_daemon(
-    endpoint: &Endpoint,
+    endpoint: &mut Endpoint,
     workspace: PathBuf,
     announcer: Announcer,
     signals: mpsc::Receiver<HostSignal>,
@@ -197,7 +197,7 @@ struct Places {
 }
 
 async fn host(
-    endpoint: &Endpoint,
+    endpoint: &mut Endpoint,
     places: Places,
     announcer: Announcer,
     mut signals: mpsc::Receiver<HostSignal>,
@@ -246,13 +246,10 @@ async fn host(
     engine.on_agenda(Box::new(move || told.changed.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
     let watched = watch(&workspace, home, hints);
-    let mut daemon = Daemon::new(engine, announcer, notices, endpoint);
+    let socket = endpoint.path().unwrap_or(Path::new("")).to_path_buf();
+    let mut daemon = Daemon::new(engine, announcer, notices, endpoint, &server);
     daemon.ready();
-    tracing::info!(
-        workspace = %workspace.display(),
-        socket = %endpoint.path().unwrap_or(Path::new("")).display(),
-        "ready"
-    );
+    tracing::info!(workspace = %workspace.display(), socket = %socket.display(), "ready");
     if stop {
         daemon.stop();
     }

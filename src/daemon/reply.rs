@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::description::{Description, Output};
 use super::paths;
 use crate::model::{Diagnostic, Kind};
+use crate::process::with_cause;
 
 /// After how many seconds a request that was refused for now may be sent again.
 pub(super) const RETRY_AFTER_S: &str = "1";
@@ -103,6 +104,7 @@ pub(super) fn status_of(diagnostic: &Diagnostic) -> StatusCode {
 
 impl From<Diagnostic> for HttpRefusal {
     fn from(diagnostic: Diagnostic) -> HttpRefusal {
+        let diagnostic = with_cause(diagnostic);
         HttpRefusal {
             status: status_of(&diagnostic),
             diagnostic: Box::new(diagnostic),

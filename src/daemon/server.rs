@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::access_control::AccessControl;
@@ -26,11 +27,33 @@ use crate::protocol::Control;
 
 /// A running server; it stops when it is dropped.
 pub struct Server {
+    listening: Arc<Listening>,
     state: Arc<ApiState>,
     /// What the door of the web page shares with it.
     page: Arc<ApiState>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The socket that a server accepts connections on, which can be replaced.
+pub(super) struct Listening {
+    newest: watch::Sender<Arc<UnixListener>>,
+    runtime: Handle,
+}
+
+impl Listening {
+    /// Accepts connections on this socket from now on, and no more on the one before.
+    pub(super) fn replace(&self, listener: StdUnixListener) -> io::Result<()> {
+        let listener = registered(&self.runtime, listener)?;
+        self.newest.send_replace(Arc::new(listener));
+        Ok(())
+    }
+}
+
+fn registered(runtime: &Handle, listener: StdUnixListener) -> io::Result<UnixListener> {
+    listener.set_nonblocking(true)?;
+    let _inside = runtime.enter();
+    UnixListener::from_std(listener)
 }
 
 impl Server {
@@ -45,9 +68,6 @@ impl Server {
             let what = format!("the API server could not start: {what}");
             internal("server_not_started", &what, &error)
         };
-        listener
-            .set_nonblocking(true)
-            .map_err(|error| failed("its socket", error))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             // The lanes of the socket, half as many of the web page, and some for files.
@@ -55,10 +75,13 @@ impl Server {
             .thread_keep_alive(Duration::from_secs(10))
             .build()
             .map_err(|error| failed("its runtime", error))?;
-        let listener = {
-            let _inside = runtime.enter();
-            UnixListener::from_std(listener).map_err(|error| failed("its socket", error))?
-        };
+        let listener =
+            registered(runtime.handle(), listener).map_err(|error| failed("its socket", error))?;
+        let (newest, listeners) = watch::channel(Arc::new(listener));
+        let listening = Arc::new(Listening {
+            newest,
+            runtime: runtime.handle().clone(),
+        });
         let state = Arc::new(ApiState::new(identity, limits, notices));
         let page = Arc::new(state.of_page());
         let at_door =
@@ -69,7 +92,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("api".to_owned())
             .spawn(move || {
-                runtime.block_on(serve(listener, Arc::clone(&served), stopped));
+                runtime.block_on(serve(listeners, Arc::clone(&served), stopped));
                 if let Some(mounted) = served.mounted.get() {
                     mounted.stop();
                 }
@@ -78,6 +101,7 @@ impl Server {
             })
             .map_err(|error| failed("its thread", error))?;
         Ok(Server {
+            listening,
             state,
             page,
             stop,
@@ -89,6 +113,11 @@ impl Server {
     pub fn open(&self, control: Arc<dyn Control>) {
         self.page.open(Arc::clone(&control));
         self.state.open(control);
+    }
+
+    /// The socket that it accepts connections on.
+    pub(super) fn listening(&self) -> Arc<Listening> {
+        Arc::clone(&self.listening)
     }
 
     /// Who logs in to the web page: at first nobody.
@@ -138,10 +167,14 @@ impl Drop for Server {
     }
 }
 
-async fn serve(listener: UnixListener, state: Arc<ApiState>, stopped: watch::Receiver<bool>) {
+async fn serve(
+    listeners: watch::Receiver<Arc<UnixListener>>,
+    state: Arc<ApiState>,
+    stopped: watch::Receiver<bool>,
+) {
     let router = routes::router(Arc::clone(&state));
     let socket = OwnSocket {
-        listener,
+        listeners,
         uid: state.identity.uid,
         access: Arc::clone(&state.access),
     };

@@ -228,15 +228,25 @@ pub(super) fn canonical(workspace: &Path) -> PathBuf {
 pub struct Endpoint {
     listener: UnixListener,
     path: Option<PathBuf>,
+    /// The socket file, if it could be looked at.
+    file: Option<SocketFile>,
     ours: Option<Ours>,
+    /// Whether systemd passed it.
+    pub(super) is_passed: bool,
+}
+
+/// One file at a path, which another file may replace.
+#[derive(Debug, Clone)]
+struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
 }
 
 /// A socket file that we made and therefore remove.
 #[derive(Debug)]
 struct Ours {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
+    file: SocketFile,
     /// Its directory, where that is for sockets of ours.
     own_directory: Option<PathBuf>,
     /// Held as long as the socket file is ours, so that nobody takes it for a stale one.
@@ -263,13 +273,18 @@ impl Endpoint {
             )
             .hint("the socket unit needs `ListenStream=` with an absolute path")
         })?;
-        Ok(listener.map(|listener| Endpoint {
-            path: listener
+        Ok(listener.map(|listener| {
+            let path = listener
                 .local_addr()
                 .ok()
-                .and_then(|address| address.as_pathname().map(Path::to_path_buf)),
-            listener,
-            ours: None,
+                .and_then(|address| address.as_pathname().map(Path::to_path_buf));
+            Endpoint {
+                file: path.as_deref().and_then(|path| SocketFile::at(path).ok()),
+                path,
+                listener,
+                ours: None,
+                is_passed: true,
+            }
         }))
     }
 
@@ -290,7 +305,7 @@ impl Endpoint {
                     "the socket `{}` could not be opened: {what}: {error}",
                     path.display()
                 ),
-                &error,
+                (&error, path),
                 "choose another place with `--socket`",
             )
         };
@@ -311,11 +326,9 @@ impl Endpoint {
         // Nobody can connect before `listen`, so there is no moment with a wider mode.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))
             .map_err(|error| cannot("mode", error))?;
-        let made = fs::symlink_metadata(path).map_err(|error| cannot("stat", error))?;
+        let file = SocketFile::at(path).map_err(|error| cannot("stat", error))?;
         let ours = Ours {
-            path: path.to_path_buf(),
-            device: made.dev(),
-            inode: made.ino(),
+            file: file.clone(),
             own_directory: is_own.then(|| directory.to_path_buf()),
             _claim: claim,
         };
@@ -323,7 +336,9 @@ impl Endpoint {
         Ok(Endpoint {
             listener: UnixListener::from(socket),
             path: Some(path.to_path_buf()),
+            file: Some(file),
             ours: Some(ours),
+            is_passed: false,
         })
     }
 
@@ -346,7 +361,17 @@ impl Endpoint {
 
     /// Whether its name leads to it no more, so that nobody can reach it: removed, or replaced.
     pub(super) fn is_lost(&self) -> bool {
-        self.ours.as_ref().is_some_and(|ours| !ours.is_there())
+        self.file.as_ref().is_some_and(|file| !file.is_there())
+    }
+
+    /// Binds the socket of a daemon again after its file was lost; the listener of the new one. After a failure it
+    /// is still lost.
+    pub(super) fn bind_again(&mut self) -> Result<UnixListener, Diagnostic> {
+        let path = self.path.clone().unwrap_or_default();
+        // The claim is given up before it is taken again: its file may be gone as well.
+        self.ours = None;
+        *self = Endpoint::bind(&path)?;
+        self.listener()
     }
 
     /// A second handle to the same socket, for the server.
@@ -357,8 +382,17 @@ impl Endpoint {
     }
 }
 
-impl Ours {
-    /// Whether the file under the name is still the one that was made.
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<SocketFile> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(SocketFile {
+            path: path.to_path_buf(),
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
+
+    /// Whether the file under the name is still the one that was found there.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path)
             .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode)
@@ -367,10 +401,10 @@ impl Ours {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        if self.is_there()
-            && let Err(error) = fs::remove_file(&self.path)
+        if self.file.is_there()
+            && let Err(error) = fs::remove_file(&self.file.path)
         {
-            tracing::warn!(path = %self.path.display(), %error, "the socket file was left behind");
+            tracing::warn!(path = %self.file.path.display(), %error, "the socket file was left behind");
         }
     }
 }
@@ -395,7 +429,7 @@ fn private_directory(directory: &Path) -> Result<bool, Diagnostic> {
         return Err(unusable(
             "socket_directory_unsafe",
             format!("no socket is opened in `{}`: {error}", directory.display()),
-            &error,
+            (&error, directory),
             "choose a directory that only you can write with `--socket`",
         ));
     }

@@ -202,10 +202,7 @@ fn connected(address: &OsStr) -> io::Result<UnixDatagram> {
 
 /// What `systemctl status` shows of a daemon, in one line.
 pub(super) fn status_text(status: &Status) -> String {
-    let mut parts = vec![format!(
-        "{} running, {} queued",
-        status.running, status.queued
-    )];
+    let mut parts = vec![status.counts()];
     if status.condition != "ready" {
         parts.push(status.condition.clone());
     }

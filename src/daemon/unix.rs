@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::http::Extensions;
 use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 
 use super::access_control::AccessControl;
 use super::connections::{Acceptor, Introduced};
@@ -19,7 +20,8 @@ use crate::process::{groups_of_peer, pidfd_of_peer};
 
 /// The socket of an engine.
 pub(super) struct OwnSocket {
-    pub(super) listener: UnixListener,
+    /// The newest listener is the one that counts.
+    pub(super) listeners: watch::Receiver<Arc<UnixListener>>,
     /// The user whose requests are heard, beside root's.
     pub(super) uid: u32,
     pub(super) access: Arc<AccessControl>,
@@ -44,7 +46,14 @@ impl Acceptor for OwnSocket {
     type Peer = Known;
 
     async fn accept(&self) -> io::Result<UnixStream> {
-        self.listener.accept().await.map(|(stream, _)| stream)
+        let mut listeners = self.listeners.clone();
+        loop {
+            let listener = Arc::clone(&listeners.borrow_and_update());
+            tokio::select! {
+                accepted = listener.accept() => return accepted.map(|(stream, _)| stream),
+                Ok(()) = listeners.changed() => {}
+            }
+        }
     }
 
     fn admit(&self, stream: &UnixStream) -> Option<Known> {

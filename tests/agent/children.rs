@@ -72,7 +72,16 @@ fn a_child_works_in_its_parents_tree_and_is_part_of_its_one_commit() {
             "{child:#}"
         );
         assert_eq!(child["summary"]["commit"], Value::Null);
+        assert_eq!(child["parent_skill"]["skill"], "boss");
+        let id = child["summary"]["run"].as_str().unwrap();
+        let told = rig.workspace.run(&["show", id]).stdout;
+        let by = format!("run {} (w/boss)", shown["summary"]["run"].as_str().unwrap());
+        assert!(told.contains(&by), "{told}");
     }
+    let parent = shown["summary"]["run"].as_str().unwrap();
+    let told = rig.workspace.run(&["show", parent]).stdout;
+    let started = format!("started runs {}, ", children[0].as_str().unwrap());
+    assert!(told.contains(&started), "{told}");
     // Five turns of 120 tokens, those of the child included.
     assert_eq!(shown["summary"]["spent"]["tokens"]["input"], 500);
     assert_eq!(shown["summary"]["spent"]["turns"], 5);

@@ -85,7 +85,7 @@ impl Daemon {
         let asked = Arc::new(AtomicU64::new(0));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (signals, arriving) = mpsc::channel(8);
-        let endpoint = Endpoint::bind(&socket).expect("bound");
+        let mut endpoint = Endpoint::bind(&socket).expect("bound");
         let announcer = {
             let heard = Arc::clone(&heard);
             Announcer::told_to(watchdog, move |line| {
@@ -103,7 +103,7 @@ impl Daemon {
         let served = workspace.path().to_path_buf();
         let ended = std::thread::spawn(move || {
             let start = Box::new(move || Ok(Arc::new(engine) as Arc<dyn Hosted>));
-            serve_daemon(&endpoint, served, announcer, arriving, start)
+            serve_daemon(&mut endpoint, served, announcer, arriving, start)
         });
         let daemon = Daemon {
             double,
@@ -286,12 +286,12 @@ fn what_schedules_wait_for_is_watched_anew_once_a_client_has_had_definitions_rea
 fn an_engine_that_does_not_start_is_told_and_nothing_is_left() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("s.sock");
-    let endpoint = Endpoint::bind(&socket).expect("bound");
+    let mut endpoint = Endpoint::bind(&socket).expect("bound");
     let (_signals, arriving) = mpsc::channel(1);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&heard);
     let refused = serve_daemon(
-        &endpoint,
+        &mut endpoint,
         directory.path().to_path_buf(),
         Announcer::told_to(None, move |line| hear.lock().expect("a lock").push(line)),
         arriving,

@@ -114,7 +114,7 @@ fn a_daemon_around_the_real_engine_is_drained_by_a_client() {
     let workspace = tempfile::tempdir().expect("a directory");
     let options = hosting(workspace.path());
     let socket = workspace.path().join("state/run/workerctl.sock");
-    let endpoint = Endpoint::bind(&socket).expect("bound");
+    let mut endpoint = Endpoint::bind(&socket).expect("bound");
     let engine = EngineOptions {
         workspace: options.workspace.clone(),
         state_dir: options.state_dir.clone(),
@@ -129,7 +129,7 @@ fn a_daemon_around_the_real_engine_is_drained_by_a_client() {
             Engine::start(engine).map(|engine| Arc::new(engine) as Arc<dyn Hosted>)
         });
         serve_daemon(
-            &endpoint,
+            &mut endpoint,
             served,
             Announcer::told_to(None, |_| {}),
             arriving,

@@ -110,9 +110,22 @@ fn a_branch_that_changed_the_same_is_a_conflict_and_the_commit_is_kept() {
     let run = asked(&workspace, &["often"]);
     workspace.write("tracked.txt", "a person's\n");
     workspace.commit_all("the same");
-    workspace.run(&["approve", &run]).expect_code(1);
+    let approved = workspace.run(&["approve", &run]).expect_code(1);
     let detail = ended(&workspace, &run);
     assert_eq!((code(&detail), ran(&workspace)), ("conflict", 1));
+    // `land` would be refused.
+    let shown = workspace.run(&["show", &run]).stdout;
+    for told in [approved.stdout + &approved.stderr, shown] {
+        assert!(told.contains("`tracked.txt`"), "{told}");
+        let pick = format!("git cherry-pick refs/workerctl/runs/{run}/commit");
+        for remedy in [&pick, "workerctl discard", "workerctl retry"] {
+            assert!(told.contains(remedy), "{told}");
+        }
+        assert!(!told.contains("workerctl land"), "{told}");
+    }
+    let why = workspace.run(&["why", "often"]).stdout;
+    assert!(why.contains("git cherry-pick"), "{why}");
+    assert!(!why.contains("workerctl land"), "{why}");
     assert_eq!(detail["summary"]["outcome"]["failure"]["step"], "land");
     assert!(detail["summary"]["kept_commit"].is_string(), "{detail}");
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use workerctl::daemon::routes;
 
 use crate::workspace::daemon::Daemon;
@@ -131,8 +132,29 @@ fn a_command_of_a_run_submits_waits_reads_and_cancels_what_it_submitted() {
     let log = workspace.run(&["logs", &run]).stdout;
     assert_eq!(outcome(&detail), "succeeded", "{detail} {log}");
     let submitted = std::fs::read_to_string(workspace.home.join("submitted")).unwrap();
-    let by = workspace.show(submitted.trim())["submitted_by"].clone();
+    let child = ended(&workspace, submitted.trim());
+    let by = &child["submitted_by"];
     assert!(by.as_str().unwrap().starts_with("run "), "{by}");
+    assert_eq!(child["summary"]["parent"], run.as_str(), "{child:#}");
+    assert_eq!(child["parent_skill"]["skill"], "ask");
+    let children = detail["children"].as_array().unwrap();
+    assert_eq!(children.len(), 2, "{detail:#}");
+    assert_eq!(children[1], submitted.trim());
+    let shown = workspace.run(&["show", submitted.trim()]).stdout;
+    assert!(
+        shown.contains(&format!("started by run {run} (asking/ask)")),
+        "{shown}"
+    );
+    let shown = workspace.run(&["show", &run]).stdout;
+    let started = format!(
+        "started runs {}, {}",
+        children[0].as_str().unwrap(),
+        submitted.trim()
+    );
+    assert!(shown.contains(&started), "{shown}");
+    let thread = std::fs::read_to_string(child["thread_path"].as_str().unwrap()).unwrap();
+    let thread: Value = serde_json::from_str(&thread).unwrap();
+    assert_eq!(thread["run"]["parent"], run.as_str());
     daemon.stop();
 }
 

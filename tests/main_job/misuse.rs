@@ -1,6 +1,9 @@
 //! What a careless person, or a careless skill, does to the files of the program.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -49,15 +52,20 @@ fn a_skill_that_deletes_the_state_is_not_told_as_done() {
     assert_eq!(done.refusal(), "state_gone");
 }
 
+/// The socket of the engine of a workspace.
+fn socket_of(workspace: &Workspace) -> PathBuf {
+    let lock = workspace.read(".workerctl/lock").unwrap();
+    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
+    PathBuf::from(lock["socket"].as_str().unwrap())
+}
+
 #[test]
 fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
     let workspace = Workspace::with_skills(SKILLS);
-    // It looks around twice in a watchdog's time.
-    let daemon = Daemon::start_with(&workspace, &[("WATCHDOG_USEC", "2000000")]);
+    // Its first look around comes after 30 s.
+    let daemon = Daemon::start(&workspace);
     let status = workspace.json(&["status"]);
-    let lock = workspace.read(".workerctl/lock").unwrap();
-    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
-    std::fs::remove_file(lock["socket"].as_str().unwrap()).unwrap();
+    std::fs::remove_file(socket_of(&workspace)).unwrap();
     let process = format!("process {}", status["pid"]);
     let no_wait = ["run", "--no-wait", "good"];
     for (command, code) in [(&["drain"][..], 7), (&no_wait, 7), (&["status"], 8)] {
@@ -67,10 +75,80 @@ fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
         assert!(!told.stderr.contains("starts one"), "{told:?}");
         assert!(!told.stderr.contains("`workerctl drain`"), "{told:?}");
     }
+    daemon.stop();
+}
+
+#[test]
+fn a_socket_that_was_removed_is_bound_again() {
+    let workspace = Workspace::with_skills(SKILLS);
+    // It looks around twice in a watchdog's time.
+    let daemon = Daemon::start_with(&workspace, &[("WATCHDOG_USEC", "2000000")]);
+    let pid = workspace.json(&["status"])["pid"].clone();
+    let socket = socket_of(&workspace);
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::write(&socket, "in the way").unwrap();
     eventually("the loss in the log", || {
         daemon.log().contains("no command reaches").then_some(())
     });
+    let directory = socket.parent().unwrap();
+    for lost in [1, 2] {
+        std::fs::remove_dir_all(directory).unwrap();
+        eventually("the socket is there again", || {
+            let bound = daemon.log().matches("it was bound again").count();
+            (bound == lost).then_some(())
+        });
+        assert_eq!(workspace.json(&["status"])["pid"], pid);
+        assert_eq!(workspace.run(&["run", "good"]).code, 0);
+    }
     daemon.stop();
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_socket_of_systemd_that_was_removed_is_reported() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let socket = workspace.home.join("passed.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut command = workspace.program("sh");
+    let script = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_workerctl"), "-C"]);
+    command.arg(&workspace.root).arg("--state-dir");
+    command.arg(workspace.state()).arg("daemon");
+    command.env("WATCHDOG_USEC", "2000000");
+    command.stdin(OwnedFd::from(listener));
+    let daemon = Daemon::start_by(&workspace, command);
+    std::fs::remove_file(&socket).unwrap();
+    eventually("the loss in the log", || {
+        let log = daemon.log();
+        let is_told = log.contains("no command reaches") && log.contains("restart its socket unit");
+        is_told.then_some(())
+    });
+    assert!(!socket.exists());
+    daemon.stop();
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_used_is_named() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let file = workspace.home.join("file");
+    std::fs::write(&file, "").unwrap();
+    for place in [
+        file.clone(),
+        file.join("below"),
+        PathBuf::from("/proc/none"),
+    ] {
+        for arguments in [&["daemon"][..], &["status"], &["run", "good"]] {
+            let mut command = elsewhere(&workspace, arguments);
+            command.arg("--state-dir").arg(&place);
+            // The socket would lie in the state directory.
+            command.env_remove("XDG_RUNTIME_DIR");
+            let done = workspace.start(&mut command).end();
+            let named = format!("the state directory `{}` cannot be used", place.display());
+            assert!(done.stderr.contains(&named), "{done:?}");
+            assert!(!done.stderr.contains("socket"), "{done:?}");
+            assert!(done.stderr.contains("`--state-dir`"), "{done:?}");
+        }
+    }
 }
 
 /// A daemon that a shell finds by the workspace's lock alone, as one under systemd.

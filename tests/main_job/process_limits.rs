@@ -87,6 +87,34 @@ fn a_command_ignores_no_signal_however_the_program_was_started() {
 }
 
 #[test]
+fn the_limit_of_open_files_is_named_with_its_number() {
+    let workspace = workspace();
+    workspace.run(&["run", "read"]).expect_code(0);
+    let mut named = 0;
+    for limit in 16..128 {
+        let script = format!("ulimit -n {limit}; exec \"$@\"");
+        let mut command = workspace.program("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_workerctl")]);
+        command.arg("--state-dir").arg(workspace.state());
+        let done = workspace.start(command.args(["run", "read"])).end();
+        if done.code == 0 {
+            break;
+        }
+        let told = format!("{}{}", done.stdout, done.stderr);
+        // Where a definition cannot be read, there is no such skill.
+        if !told.contains("(os error 24)") || told.contains("panicked") {
+            continue;
+        }
+        assert!(told.contains("limit of open files of process "), "{told}");
+        assert!(told.contains(&format!(", {limit}, is reached")), "{told}");
+        assert!(told.contains("`ulimit -n`") && told.contains("`LimitNOFILE=`"));
+        assert!(!told.contains("writable"), "{told}");
+        named += 1;
+    }
+    assert!(named > 0);
+}
+
+#[test]
 fn a_run_that_nohup_started_goes_on_when_its_terminal_has_gone() {
     let workspace = workspace();
     let mut gate = Gate::new(&workspace, "gate");

@@ -7,9 +7,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use workerctl::model::outcome::{Outcome, Phase};
 use workerctl::model::schedule::{Fate, SlotRow};
-use workerctl::model::{Diagnostic, Kind, Problem, RunId, SkillRef, ThreadId, Timestamp};
+use workerctl::model::{Diagnostic, Kind, Problem, RunId, Timestamp};
 use workerctl::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, ChangeStatus, Changes, Control,
     DenyRequest, DiffQuery, Discarded, Landed, LogLine, LogStream, LogsPage, LogsQuery, OutputFile,
@@ -120,40 +119,7 @@ impl Scripted {
     }
 
     pub(crate) fn summary(&self) -> RunSummary {
-        let skill = SkillRef {
-            worker: "steward".into(),
-            skill: "weekly".into(),
-        };
-        let submitted_at = self.run.timestamp();
-        RunSummary {
-            parent: None,
-            schedule: None,
-            slot: None,
-            title: String::new(),
-            by: String::new(),
-            decided: false,
-            day: None,
-            spent: None,
-            run: self.run,
-            phase: Phase::Finished,
-            outcome: Some(Outcome::Succeeded),
-            unverified: false,
-            nothing_to_do: false,
-            reconciled: false,
-            mutating: true,
-            attempts: 1,
-            submitted_at,
-            started_at: Some(submitted_at),
-            finished_at: Some(submitted_at),
-            commit: Some("0".repeat(40)),
-            commits_made: workerctl::model::evidence::CommitsMade::default(),
-            kept_commit: None,
-            push_error: None,
-            thread: ThreadId::of(self.run, &skill, submitted_at),
-            waiting_for: None,
-            retry_of: None,
-            skill,
-        }
+        shown::summary(self.run)
     }
 
     fn answered(&self, by: Option<&String>) {

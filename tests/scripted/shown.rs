@@ -2,10 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use workerctl::model::RunId;
-use workerctl::model::outcome::Results;
+use workerctl::model::evidence::CommitsMade;
+use workerctl::model::outcome::{Outcome, Phase, Results};
 use workerctl::model::schedule::{Overlap, Policy, Trigger};
+use workerctl::model::{RunId, SkillRef, ThreadId};
 use workerctl::protocol::{RunDetail, RunSummary, SchedulePlan, ScheduleView};
+
+/// The run's line in lists.
+pub(crate) fn summary(run: RunId) -> RunSummary {
+    let skill = SkillRef {
+        worker: "steward".into(),
+        skill: "weekly".into(),
+    };
+    let submitted_at = run.timestamp();
+    RunSummary {
+        parent: None,
+        by_command: false,
+        schedule: None,
+        slot: None,
+        title: String::new(),
+        by: String::new(),
+        decided: false,
+        day: None,
+        spent: None,
+        run,
+        phase: Phase::Finished,
+        outcome: Some(Outcome::Succeeded),
+        unverified: false,
+        nothing_to_do: false,
+        reconciled: false,
+        mutating: true,
+        attempts: 1,
+        submitted_at,
+        started_at: Some(submitted_at),
+        finished_at: Some(submitted_at),
+        duration_ms: None,
+        working_since: None,
+        retry_at: None,
+        commit: Some("0".repeat(40)),
+        commits_made: CommitsMade::default(),
+        kept_commit: None,
+        push_error: None,
+        thread: ThreadId::of(run, &skill, submitted_at),
+        waiting_for: None,
+        retry_of: None,
+        skill,
+    }
+}
 
 /// The run in full.
 pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
@@ -14,6 +57,7 @@ pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
         answer: None,
         turns: Vec::new(),
         children: Vec::new(),
+        parent_skill: None,
         summary,
         title: "Weekly".into(),
         results: Results::default(),

@@ -136,6 +136,19 @@ impl Small {
         assert!(done);
     }
 
+    /// Leaves no inode for another file.
+    pub(crate) fn take_inodes(&self) {
+        let disk = rustix::fs::statvfs(self.path()).unwrap();
+        self.limit_inodes(disk.f_files - disk.f_ffree);
+    }
+
+    /// Allows so many inodes.
+    pub(crate) fn limit_inodes(&self, count: u64) {
+        let options = format!("remount,nr_inodes={count}");
+        let mount = self.path().to_str().unwrap();
+        assert!(tool("mount", &["-o", &options, mount]));
+    }
+
     /// Gives the space back.
     pub(crate) fn free(&self) {
         fs::remove_file(self.path().join("filler")).unwrap();

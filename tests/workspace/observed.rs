@@ -157,7 +157,7 @@ impl Workspace {
             if done.code == 0 {
                 let status = done.value();
                 let count = |name: &str| status[name].as_u64().unwrap();
-                let left = count("running") + count("queued");
+                let left = count("running") + count("queued") + count("backing_off_count");
                 if left == 0 {
                     return;
                 }

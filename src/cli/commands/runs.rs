@@ -153,6 +153,9 @@ pub(crate) fn table(runs: &[RunSummary], zone: Zone) -> Table {
             };
             state = state.styled(DIM, format!("{waits} {reason}"));
         }
+        if let Some(at) = run.retry_at {
+            state = state.styled(DIM, format!(", retries at {}", times::instant(at, zone)));
+        }
         if run.kept_commit.is_some() {
             state = state.styled(CARE, ", commit kept");
         }

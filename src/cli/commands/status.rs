@@ -75,10 +75,7 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         ("state", status.state_dir.clone()),
         (
             "runs",
-            format!(
-                "{} running, {} queued, at most {} at once",
-                status.running, status.queued, status.max_parallel
-            ),
+            status.counts() + &format!(", at most {} at once", status.max_parallel),
         ),
         (
             "catalog",

@@ -4,6 +4,7 @@ mod acts;
 mod approval;
 mod attempts;
 mod commit;
+mod next_step;
 mod turns;
 
 pub(crate) use approval::asked;
@@ -11,12 +12,14 @@ use approval::inputs;
 use attempts::{attempts, refused_by_sandbox};
 pub(crate) use commit::unlanded_hint;
 use commit::{commit, not_landed};
+pub(crate) use next_step::next_step;
 
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
 use crate::cli::io::Stream;
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
+use crate::model::outcome::Phase;
 use crate::model::{Outcome, StepResult, Zone};
 use crate::protocol::{RunDetail, RunSummary};
 
@@ -29,6 +32,7 @@ const PATHS_SHOWN_MAX: usize = 20;
 /// The sign, style and word of a run's state.
 pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, String) {
     match &summary.outcome {
+        None if summary.phase == Phase::BackingOff => ("…", CARE, "backing off".to_owned()),
         None => ("…", ACTIVE, summary.phase.name().to_owned()),
         Some(Outcome::Succeeded) if summary.nothing_to_do => ("✓", DIM, "nothing to do".to_owned()),
         Some(Outcome::Succeeded) if summary.unverified => {
@@ -49,11 +53,9 @@ pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, S
 /// A wait and preparations that take longer are told beside the time of the run itself, in milliseconds.
 const WAIT_TOLD_MS: u64 = 1_000;
 
-/// How long a run took since its command started, once it has ended.
+/// Returns how long a run worked, without its waits, once it has ended.
 pub(crate) fn took(summary: &RunSummary) -> Option<String> {
-    let finished = summary.finished_at?;
-    let began = summary.started_at.unwrap_or(summary.submitted_at);
-    Some(show_millis(finished.millis_since(began)))
+    summary.worked_ms().map(show_millis)
 }
 
 /// How long it waited and was prepared, where that is worth telling.
@@ -122,23 +124,6 @@ pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
     }
 }
 
-/// What a person does about a run that did not come to its end by itself.
-fn next_step(summary: &RunSummary) -> Option<String> {
-    let run = summary.run.short();
-    if matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
-        let settle = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
-        return Some(if summary.mutating {
-            format!("look at its changes, `workerctl diff {run}`, then {settle}")
-        } else {
-            format!("look whether the work was done, then {settle}")
-        });
-    }
-    summary.kept_commit.as_ref()?;
-    Some(format!(
-        "`workerctl land {run}` puts it on its branch, `workerctl discard {run}` drops it"
-    ))
-}
-
 /// How a run ended and what proves it.
 pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
     out.line(headline(&detail.summary));
@@ -159,12 +144,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(before) = summary.retry_of {
         field(out, "retry of", &before.to_string());
     }
-    if let Some(parent) = summary.parent {
-        field(out, "started by", &parent.to_string());
-    }
-    for child in &detail.children {
-        field(out, "started", &child.to_string());
-    }
+    acts::relatives(out, detail);
     if let Some(spent) = &summary.spent {
         field(out, "model", &spent.show());
     }
@@ -180,6 +160,9 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     }
     if let Some(reason) = &summary.waiting_for {
         field(out, "waits for", reason);
+    }
+    if let Some(at) = summary.retry_at {
+        field(out, "retries at", &times::instant(at, zone));
     }
     approval::question(out, detail);
     field(out, "definition", &detail.definition_digest);

@@ -60,7 +60,7 @@ fn claim(path: &Path, host: Host) -> Result<OwnedFd, Diagnostic> {
         unusable(
             "socket_not_opened",
             format!("`{}` could not be locked: {error}", name.display()),
-            &error,
+            (&error, &name),
             "move away what stands there, or choose another place with `--socket`",
         )
     };

@@ -234,7 +234,7 @@ impl Control for EngineControl {
         if let Some(view) = &mut detail.approval {
             approval::complete(view, &shown, &self.factory.state_dir);
         }
-        detail.acts.extend(self.repeated(shown.spec.run)?);
+        self.complete(&mut detail)?;
         self.add_push_errors(std::iter::once(&mut detail.summary));
         Ok(detail)
     }

@@ -1,7 +1,11 @@
 //! The engine's hold on its workspace and its state directory: taken, refused, and kept.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::Access;
 
 use super::{ENGINE_RUNNING, EngineOptions, unusable};
 use crate::model::{Diagnostic, Kind};
@@ -56,7 +60,28 @@ impl Hold {
 /// Says who has it, or where its store is. Nothing was made.
 pub fn refuse_unfit(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     refuse_where_held(workspace, state_dir)?;
-    identity::check(workspace, state_dir)
+    identity::check(workspace, state_dir)?;
+    create_state_dir(state_dir)
+}
+
+/// Creates the state directory, or refuses one that cannot be used. Otherwise the first file that is created in it,
+/// such as the socket, would be blamed.
+fn create_state_dir(state_dir: &Path) -> Result<(), Diagnostic> {
+    let created = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state_dir);
+    let rights = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let usable = created.and_then(|()| Ok(rustix::fs::access(state_dir, rights)?));
+    usable.map_err(|error| {
+        let shown = state_dir.display();
+        unusable(
+            "state_dir",
+            format!("the state directory `{shown}` cannot be used: {error}"),
+            (&error, state_dir),
+            "name another directory with `--state-dir`",
+        )
+    })
 }
 
 /// Makes an empty store for a workspace that has none, or has lost its own: on request only.
@@ -113,7 +138,7 @@ fn refused_lock(error: &LockError) -> Diagnostic {
         LockError::File(file) => unusable(
             "lock",
             crate::model::diagnostic::chain(error),
-            &file.source,
+            (&file.source, &file.path),
             "move away what stands there: it is made anew",
         ),
     }

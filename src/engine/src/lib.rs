@@ -475,7 +475,7 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
                 unusable(
                     "state_dir",
                     format!("cannot make `{shown}`: {error}"),
-                    &error,
+                    (&error, &path),
                     "move away what stands there: it is made anew",
                 )
             })?;

@@ -1,13 +1,14 @@
-//! Runs that repeat another one: made, and found again.
+//! Runs that repeat another one, or that its commands started: made, and found again.
 
 use std::ops::ControlFlow;
 
 use super::control::EngineControl;
+use super::schedules::summary_of;
 use super::view::RunSnapshot;
 use crate::model::{Diagnostic, Kind, RunId, Value};
-use crate::protocol::{ActView, SignedRequest, SubmitRequest, Submitted};
+use crate::protocol::{ActView, RunDetail, RunSummary, SignedRequest, SubmitRequest, Submitted};
 
-/// How many of the newest runs are looked at for those that repeat a run.
+/// How many of the newest runs are searched for those that repeat a run or were started by it.
 const LOOKED_MAX: usize = 2_000;
 
 impl EngineControl {
@@ -43,32 +44,38 @@ impl EngineControl {
         self.accept(&request, Some(spec.run))
     }
 
-    /// Who repeated a run, among the newest runs.
-    pub(super) fn repeated(&self, run: RunId) -> Result<Vec<ActView>, Diagnostic> {
-        let mut found = Vec::new();
-        let live = self.view.runs();
-        let live = live.iter().map(|shown| &shown.summary);
-        found.extend(
-            live.filter(|one| one.retry_of == Some(run))
-                .map(|one| one.run),
-        );
+    /// Completes what other runs tell of a run: who repeated it, what its commands started, and the skill that started it.
+    pub(super) fn complete(&self, detail: &mut RunDetail) -> Result<(), Diagnostic> {
+        let (run, store) = (detail.summary.run, self.store.as_ref());
+        let (mut retried, children) = (Vec::new(), &mut detail.children);
+        let mut take = |newer: &RunSummary| {
+            retried.extend((newer.retry_of == Some(run)).then_some(newer.run));
+            children.extend((newer.parent == Some(run)).then_some(newer.run));
+        };
+        for shown in self.view.runs() {
+            take(&shown.summary);
+        }
         let mut looked = 0;
-        self.store.summaries(None, &mut |summary| {
+        store.summaries(None, &mut |summary| {
             looked += 1;
             if summary.run <= run || looked > LOOKED_MAX {
                 return ControlFlow::Break(());
             }
-            if summary.retry_of == Some(run) {
-                found.push(summary.run);
-            }
+            take(&summary);
             ControlFlow::Continue(())
         })?;
-        found.sort_unstable();
-        found.dedup();
-        let acts = found
-            .into_iter()
-            .filter_map(|retried| self.act(retried).transpose());
-        acts.collect()
+        for found in [&mut retried, children] {
+            found.sort_unstable();
+            found.dedup();
+        }
+        for retried in retried {
+            detail.acts.extend(self.act(retried)?);
+        }
+        if let Some(parent) = detail.summary.parent {
+            let parent = summary_of(&self.view, store, parent)?;
+            detail.parent_skill = parent.map(|parent| parent.skill);
+        }
+        Ok(())
     }
 
     fn act(&self, retried: RunId) -> Result<Option<ActView>, Diagnostic> {

@@ -92,7 +92,7 @@ fn views<'a>(
                 .entry(&schedule.skill)
                 .or_insert_with(|| Prospect::of(catalog, schedule));
             let mut shown = view_of(schedule, state.as_ref(), skill, now, |run| {
-                end_of(view, store, run)
+                summary_of(view, store, run)
             })?;
             shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
             shown.held = catalog.schedules_held().map(str::to_owned);
@@ -186,7 +186,7 @@ fn view_of(
     state: Option<&ScheduleState>,
     skill: &Prospect,
     now: Timestamp,
-    end_of: impl Fn(crate::model::RunId) -> Result<EndOfRun, Diagnostic>,
+    summary_of: impl Fn(crate::model::RunId) -> Result<Option<RunSummary>, Diagnostic>,
 ) -> Result<ScheduleView, Diagnostic> {
     let zone: Zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
     let present = state.cloned();
@@ -197,12 +197,14 @@ fn view_of(
         .and_then(|slots| expectation(watched(schedule, slots), &present));
     let last = match present.last {
         Some((slot, run)) => {
-            let (outcome, nothing_to_do) = end_of(run)?;
+            let summary = summary_of(run)?;
+            let outcome = summary.as_ref().and_then(|run| run.outcome.as_ref());
             Some(LastFire {
                 slot,
                 run,
-                outcome,
-                nothing_to_do,
+                outcome: outcome.map(|outcome| outcome.name().to_owned()),
+                phase: summary.as_ref().and_then(RunSummary::open_phase),
+                nothing_to_do: summary.is_some_and(|run| run.nothing_to_do),
             })
         }
         None => None,
@@ -314,21 +316,6 @@ fn watched<'a>(schedule: &'a Schedule, slots: &'a Recurrence) -> Watched<'a> {
         policy: &schedule.policy,
         zone: schedule.timezone.parse().unwrap_or(Zone::UTC),
     }
-}
-
-/// How a run ended, and whether it had nothing to do.
-type EndOfRun = (Option<String>, bool);
-
-fn end_of(
-    view: &View,
-    store: &dyn Store,
-    run: crate::model::RunId,
-) -> Result<EndOfRun, Diagnostic> {
-    let Some(summary) = summary_of(view, store, run)? else {
-        return Ok((None, false));
-    };
-    let outcome = summary.outcome.map(|outcome| outcome.name().to_owned());
-    Ok((outcome, summary.nothing_to_do))
 }
 
 /// A run that goes on, has just ended, or is kept.

@@ -13,7 +13,7 @@ use super::view::View;
 use crate::catalog::Catalog;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp};
-use crate::protocol::{SlotView, SlotsPage, SlotsQuery};
+use crate::protocol::{RunSummary, SlotView, SlotsPage, SlotsQuery};
 use crate::store::{Store, Unreadable};
 
 /// Most rows that are looked at for one page; a filter may leave few of them.
@@ -94,6 +94,7 @@ fn told(
         row.started_at = summary.as_ref().and_then(|run| run.started_at);
         row.finished_at = summary.as_ref().and_then(|run| run.finished_at);
         row.nothing_to_do = summary.as_ref().is_some_and(|run| run.nothing_to_do);
+        row.phase = summary.as_ref().and_then(RunSummary::open_phase);
         let outcome = summary.and_then(|run| run.outcome);
         row.outcome = outcome.map(|outcome| outcome.name().to_owned());
     }

@@ -207,7 +207,7 @@ impl Day {
             self.runs.remove(&summary.run);
             return;
         }
-        let of_parent = summary.parent.is_some();
+        let of_parent = summary.is_part_of_parent();
         let money = summary
             .spent
             .as_ref()

@@ -49,6 +49,7 @@ impl EngineControl {
             running: to_u32(open.running),
             queued: to_u32(open.queued),
             awaiting: to_u32(open.awaiting),
+            backing_off: to_u32(open.backing_off),
             active: open.first,
             max_parallel: super::parallel_max(&catalog.config),
             workers: to_u32(catalog.workers.len()),

@@ -1,6 +1,7 @@
 //! Places that an engine needs and cannot use: what that means for whoever asked, and what helps.
 
 use std::io;
+use std::path::Path;
 
 use rustix::io::Errno;
 
@@ -17,11 +18,16 @@ const READ_ONLY: &str = "read_only";
 /// A place that cannot be used: no space is left there, it may not be written, or else `remedy` helps.
 ///
 /// What only a person can mend is `Blocked`, also what stands in the way.
-pub fn unusable(code: &str, message: String, error: &io::Error, remedy: &str) -> Diagnostic {
+pub fn unusable(
+    code: &str,
+    message: String,
+    (error, path): (&io::Error, &Path),
+    remedy: &str,
+) -> Diagnostic {
     const WRITABLE: &str =
         "make it writable for this user, or name another state directory with `--state-dir`";
     let in_the_way = [Errno::NOTDIR, Errno::EXIST, Errno::ISDIR, Errno::LOOP];
-    if let Some(shortage) = Shortage::of_error(error) {
+    if let Some(shortage) = Shortage::of_error(error, path) {
         return of_shortage(shortage, message);
     }
     match error.kind() {
@@ -69,10 +75,10 @@ pub(super) fn of_store(error: &StoreError) -> Diagnostic {
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)
             .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
         StoreError::Gone { .. } => gone(message),
-        StoreError::Broken { source, .. } => unusable(
+        StoreError::Broken { source, path } => unusable(
             "store",
             message,
-            source,
+            (source, Path::new(path)),
             "`workerctl doctor` looks at everything that an engine needs",
         ),
         _ => Diagnostic::new(Kind::Internal, "store", message),

@@ -42,6 +42,8 @@ pub(super) struct Open {
     pub queued: usize,
     /// Waiting for a person.
     pub awaiting: usize,
+    /// Waiting for their next attempt.
+    pub backing_off: usize,
     /// Under way.
     pub running: usize,
     /// The oldest of all.
@@ -208,6 +210,8 @@ impl View {
                 open.awaiting += 1;
             } else if shown.run.is_queued() {
                 open.queued += 1;
+            } else if shown.run.backoff().is_some() {
+                open.backing_off += 1;
             } else {
                 open.running += 1;
             }

@@ -236,7 +236,7 @@ fn shown(path: &Path) -> String {
 
 fn unusable(error: &FileError) -> Diagnostic {
     let message = crate::model::diagnostic::chain(error);
-    if let Some(shortage) = Shortage::of_error(&error.source) {
+    if let Some(shortage) = Shortage::of_error(&error.source, &error.path) {
         return Diagnostic::new(Kind::Blocked, shortage.code(), message).hint(shortage.remedy());
     }
     let kind = match error.source.kind() {

@@ -221,6 +221,7 @@ mod tests {
             execution_ms: 0,
             verification_ms: 0,
             backoff_ms: 0,
+            duration_ms: None,
             total_ms: 0,
             output_bytes: 0,
             iterations: 0,

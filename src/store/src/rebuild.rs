@@ -141,6 +141,7 @@ fn batch_of(restored: RestoredRun, report: &mut RebuildReport) -> Batch {
         let last = entries.last().map(|entry| entry.at);
         summary.finished_at = summary.finished_at.or(last).or(Some(summary.submitted_at));
         summary.waiting_for = None;
+        (summary.working_since, summary.retry_at) = (None, None);
         report.unfinished.push(run);
     }
     let mut writes = Vec::new();

@@ -1,6 +1,7 @@
 //! What failures of the system and of sled mean for a store.
 
 use std::io;
+use std::path::Path;
 
 use super::files::FileError;
 use super::{Shortage, StoreError};
@@ -21,7 +22,7 @@ pub(super) fn broken(shown: &str, source: io::Error) -> StoreError {
 
 /// What a failure of the system means: no space, damage (a file is shorter than it was), or the end.
 pub(super) fn from_io(shown: &str, error: io::Error) -> StoreError {
-    if let Some(shortage) = Shortage::of_error(&error) {
+    if let Some(shortage) = Shortage::of_error(&error, Path::new(shown)) {
         return StoreError::Full {
             path: shown.to_owned(),
             shortage,

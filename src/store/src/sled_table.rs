@@ -108,7 +108,7 @@ impl SledTable {
         let Some(open) = open.as_ref() else {
             return Err(StoreError::Full {
                 path: self.shown.clone(),
-                shortage: Shortage::Disk,
+                shortage: Shortage::on(&self.directory),
             });
         };
         match guard::catch_panics(|| call(open)) {

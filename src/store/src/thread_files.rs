@@ -78,7 +78,7 @@ pub enum FileError {
 impl FileError {
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> FileError {
         let path = path.to_owned();
-        match Shortage::of_error(&source) {
+        match Shortage::of_error(&source, &path) {
             Some(shortage) => FileError::Full {
                 path,
                 shortage,

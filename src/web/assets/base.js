@@ -290,6 +290,9 @@ export const ago = (at, zone) => {
 };
 /** How long something took, or has taken so far. */
 export const took = (from, to) => (from ? spell(new Date(to || now()) - new Date(from)) : '–');
+/** How long a run worked, or has worked so far, without its waits. Runs of older versions have only their start and end. */
+export const worked = run => (run.duration_ms == null ? took(run.started_at, run.finished_at)
+  : spell(run.duration_ms + (run.working_since && now() - new Date(run.working_since))));
 // What is told as so long ago, or so long so far, goes on; and drawings follow the width of the window.
 setInterval(() => document.hidden || redraw(), 1000);
 addEventListener('resize', redraw);
@@ -443,13 +446,14 @@ export const sign = is => state(is, span.hidden(words(is)));
 /** Where a run is, in one word: its outcome, else its phase. */
 export const standing = run => (run.outcome ? ending({...run, outcome:run.outcome.kind}) : run.phase);
 /** The same of the short form that schedules and slots have. */
-export const ending = s => (s.nothing_to_do && s.outcome === 'succeeded' ? 'nothing_to_do' : s.outcome || 'running');
+export const ending = s => (s.nothing_to_do && s.outcome === 'succeeded' ? 'nothing_to_do' : s.outcome || s.phase || 'running');
 export const runState = run => [state(standing(run)), standing(run) === 'succeeded' && run.unverified
     && [' ', em({title:'no check that could have failed it'}, 'unverified')],
   run.reconciled && [' ', em({title:'its engine was lost; the checks prove its work'}, 'reconciled')]];
 export const detailOf = outcome => (outcome?.failure ? `${outcome.failure.step}: ${outcome.failure.message}` : outcome?.message || words(outcome?.why));
 /** Why it waits. The API names instants as it stores them. */
-export const waits = run => !run.outcome && run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at));
+export const waits = run => !run.outcome && (run.retry_at ? 'retries at ' + when(run.retry_at)
+  : run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at)));
 
 // --- links and text
 export const to = (href, ...text) => a({href}, ...text);

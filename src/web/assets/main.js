@@ -4,7 +4,7 @@ import {a, Acts, ago, aside, asked, assign, b, begin, button, bytes, ceil, choic
   loaded, max, min, missing, mono, note, noteField, now, number, on, option, p, Page, pager, pairs, parse, part, path, plain, post, pre, readSession,
   rect, redraw, refused, runLink, runOf, runPath, runState, scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf,
   skillLink, skillOf, skillPath, small, span, spell, standing, state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today,
-  tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState, useWidth, waits, when, words, zoned, zoneName} from './base.js';
+  tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState, useWidth, waits, when, words, worked, zoned, zoneName} from './base.js';
 import {Run} from './run.js';
 
 const {circle, g, header, main, nav, text, title} = tags;
@@ -106,9 +106,9 @@ const attention = (s, failures, since, mark) => {
 const going = s => {
   const runs = s.active.filter(run => run.phase !== 'awaiting_approval');
   return section('Running and queued', [list(runs.slice(0, 12).map(run => item(run.run, runState(run), [runOf(run), small(waits(run))],
-      took(run.started_at || run.submitted_at)))) || empty('Nothing runs.'),
-    s.running + s.queued > min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
-        small(`${s.running} running of at most ${s.max_parallel}, ${s.queued} queued`));
+      worked(run)))) || empty('Nothing runs.'),
+    s.running + s.queued + s.backing_off_count > min(12, runs.length) && p(to('/runs?outcome=active', 'All that is active'))],
+        small(`${s.running} running of at most ${s.max_parallel}, ${s.queued} queued, ${s.backing_off_count} backing off`));
 };
 const tally = (title, of) => {
   const sum = name => of.reduce((n, line) => n + (line[name] || 0), 0), ok = sum('succeeded_count'), bad = sum('failed_count');
@@ -169,7 +169,7 @@ const runTable = (rows, ofOneSkill, none) => table('Runs', [
   ['Asked by', run => (run.schedule ? scheduleLink(run.schedule) : run.parent ? ['run ', runLink(run.parent)] : plain(run.by || '–', 60))],
   ['Accepted', run => [time(run.submitted_at), small(ago(run.submitted_at))]],
   ['#Waited', run => (run.started_at || !run.outcome ? took(run.submitted_at, run.started_at) : '–')],
-  ['#Took', run => took(run.started_at, run.finished_at)],
+  ['#Took', worked],
   ['~What it says', run => [cut(detailOf(run.outcome) || waits(run), 160), run.attempts > 1 && [' ', em(run.attempts, ' attempts')],
       run.kept_commit && [' ', em({class:'t-late'}, 'kept commit')], run.push_error && [' ', em({class:'t-late'}, 'not pushed')]]],
 ], rows, run => run.run, none);

@@ -2,7 +2,7 @@
 import {a, Acts, ago, aside, ask, assign, button, bytes, ceil, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, floor,
   follow, get, go, h3, icon, li, link, list, loaded, max, min, missing, mono, note, noteField, now, number, on, p, Page, pairs, parse, part, pre, radio,
   redraw, refused, runLink, runPath, runState, scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store,
-  strong, table, tags, time, took, useAct, useEffect, useGet, useLoad, useMemo, useRef, useState, waits, when, words, zoneName} from './base.js';
+  strong, table, tags, time, useAct, useEffect, useGet, useLoad, useMemo, useRef, useState, waits, when, words, worked, zoneName} from './base.js';
 
 const {details, mark, summary} = tags;
 
@@ -133,8 +133,8 @@ const moments = (title, rows, draw) => rows?.[0] && section(title, facts(rows.ma
 const draw = (run, reload) => {
   const s = run.summary, over = !!s.outcome, why = detailOf(s.outcome), full = at => at && time(at, '', 'full');
   return Page({name:`${words(standing(s))} ${skillOf(s)} ${short(s.run)}`, title:[cut(run.title, 120), ' ', mono(short(s.run))], side:runActs(run, reload),
-      sub:[runState(s), ' ', skillLink(skillOf(s)), over ? ' · ended ' : ' · accepted ', ago(s.finished_at || s.submitted_at), over ? ', took ' : ', ',
-          took(s.started_at || s.submitted_at, s.finished_at)]},
+      sub:[runState(s), ' ', skillLink(skillOf(s)), over ? ' · ended ' : ' · accepted ', ago(s.finished_at || s.submitted_at), ', worked ',
+          worked(s)]},
     why && note(standing(s), cut(why, 2000)), !run.approval?.asked_at && waits(s) && note('queued', 'It ', waits(s)),
     [...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => note('warning', text)), run.approval && approval(run, reload),
     div.columns(div(section('Phases', phases(run.phases)),
@@ -153,9 +153,9 @@ const draw = (run, reload) => {
       ['Commit', [s.commit, ...(s.commits_made?.newest || [])].filter(Boolean).map(c => [code(c, 12), ' '])],
       ['Kept commit', code(s.kept_commit, 12)],
       ['Not pushed', s.push_error],
-      ['Started by', s.parent && runLink(s.parent)],
+      ['Started by', s.parent && [runLink(s.parent), ' ', run.parent_skill && skillLink(skillOf({skill:run.parent_skill}))]],
       ['Repeats', s.retry_of && runLink(s.retry_of)],
-      ['Started', run.children?.map(child => [runLink(child), ' '])],
+      ['Started runs', run.children?.map(child => [runLink(child), ' '])],
       ['Thread', s.thread],
       ['Definition', code(run.definition_digest, 12)],
     ]), list(pairs(run.results, (name, r) => li(state(r.is, words(name)), ' ', small(words(r.is), r.why && ': ' + words(r.why)))), 'plain')]),

@@ -7,7 +7,7 @@ use super::{DIGEST, INDEX, VENDORED, asset, names};
 
 /// What all files may come to, as a browser reads them and as they are sent.
 const BYTES_MAX: usize = 100 * 1024;
-const COMPRESSED_BYTES_MAX: usize = 40_000;
+const COMPRESSED_BYTES_MAX: usize = 40 * 1024;
 
 fn unpacked(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -8,6 +8,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::duration::exact_millis;
+use crate::model::outcome::Phase;
 use crate::model::schedule::CatchUpMode;
 use crate::model::{Diagnostic, Zone};
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
@@ -179,11 +180,12 @@ fn last_of(view: &ScheduleView, zone: Zone) -> Line {
     let outcome = match &last.outcome {
         Some(_) if last.nothing_to_do => "nothing to do",
         Some(outcome) => outcome,
+        None if last.phase == Some(Phase::BackingOff) => "backing off",
         None => "under way",
     };
     let style = match outcome {
         "succeeded" => GOOD,
-        "under way" | "nothing to do" => DIM,
+        "under way" | "backing off" | "nothing to do" => DIM,
         _ => BAD,
     };
     let line = Line::of(style, outcome).text(format!(" {at}"));

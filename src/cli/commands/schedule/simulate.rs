@@ -15,7 +15,7 @@ use crate::model::duration::{parse_millis, show_millis};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
-    Busy, Met, Planned, SLOTS_MAX, Scenario, ScenarioError, Simulated, Simulation,
+    ActiveRun, Busy, Met, Planned, SLOTS_MAX, Scenario, ScenarioError, Simulated, Simulation,
 };
 use crate::upcoming::planned;
 
@@ -44,7 +44,7 @@ const LABEL_CHARS: usize = 52;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first instant, such as `2026-12-24`, `2026-12-24T18:00`, `now`
+    /// The first instant, such as `2026-12-24`, `2026-12-24T18:00`; from `now` it starts with the runs under way
     #[arg(long, value_name = "TIME", default_value = "now")]
     from: String,
     /// The instant after the last one; `+7d` counts from the first
@@ -91,6 +91,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
             .iter()
             .map(|text| stretch(text, from, zone))
             .collect::<Result<_, _>>()?,
+        active: active_runs(control.as_ref(), from == now)?,
     };
     let simulation =
         crate::schedule::simulate(&schedules, &scenario).map_err(|error| refused(&error, zone))?;
@@ -122,6 +123,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     );
     session.io.out.prose(Line::of(BOLD, title), 2);
     print_schedules(session, &schedules, &simulation, &lasts);
+    print_under_way(&mut session.io.out, &simulation, zone);
     print_left_out(&mut session.io.out, &simulation, zone);
     print_overlaps(&mut session.io.out, &simulation, zone);
     let width = session.io.table_width().unwrap_or(BAR_CHARS + LABEL_CHARS);
@@ -157,6 +159,25 @@ fn refused(error: &ScenarioError, zone: Zone) -> Diagnostic {
         ),
     };
     Diagnostic::new(Kind::Usage, code, message).hint(hint)
+}
+
+/// Returns the runs that have not ended, oldest first; none if the simulation does not begin now.
+fn active_runs(control: &dyn Control, from_now: bool) -> Result<Vec<ActiveRun>, Diagnostic> {
+    if !from_now {
+        return Ok(Vec::new());
+    }
+    let query = RunsQuery {
+        outcome: Some("active".to_owned()),
+        limit: 10_000,
+        ..RunsQuery::default()
+    };
+    let runs = control.runs(&query)?;
+    let active = runs.into_iter().rev().map(|run| ActiveRun {
+        skill: run.skill.to_string(),
+        slot: run.schedule.zip(run.slot),
+        started_at: run.started_at,
+    });
+    Ok(active.collect())
 }
 
 /// Reads `FROM/TO`.
@@ -322,6 +343,21 @@ fn lasts_shown(lasts: &Lasts) -> String {
         ("median", runs) => format!("{span} (median of {runs})"),
         (source, _) => format!("{span} ({source})"),
     }
+}
+
+fn print_under_way(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
+    let runs = simulation.runs.iter();
+    let runs: Vec<_> = runs.filter(|run| run.under_way).collect();
+    heading(out, "under way at the start", runs.len());
+    for run in runs.iter().take(LINES_MAX) {
+        let due = run.due.rfc3339_in(zone);
+        let end = run.ended_at.map_or_else(
+            || "does not end in the simulation".to_owned(),
+            |at| format!("ends at {}", at.rfc3339_in(zone)),
+        );
+        out.prose(format!("  {due}  {}  {end}", run.schedule).into(), 4);
+    }
+    more(out, runs.len());
 }
 
 fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {

@@ -8,6 +8,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::show_millis;
+use crate::model::outcome::Phase;
 use crate::model::schedule::Fate;
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 use crate::protocol::{Control, SlotView, SlotsQuery};
@@ -114,6 +115,7 @@ pub(super) fn table_of(rows: &[SlotView], zone: Zone) -> Table {
 /// How the run ended.
 fn outcome(row: &SlotView) -> Line {
     match (row.outcome.as_deref(), row.run) {
+        (None, Some(_)) if row.phase == Some(Phase::BackingOff) => Line::of(CARE, "backing off"),
         (None, Some(_)) if row.started_at.is_some() => Line::of(ACTIVE, "running"),
         (None, Some(_)) => Line::of(DIM, "–"),
         (None, None) => Line::new(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Known, Scheduled};
-use crate::cli::render::times;
+use crate::cli::render::{report, times};
 use crate::model::file_size::{FILE_SIZE_LIMIT, FILE_SIZE_REMEDY};
 use crate::model::outcome::Phase;
 use crate::model::{Diagnostic, Kind, Outcome};
@@ -166,7 +166,7 @@ fn of_last(last: &RunSummary) -> Vec<Obstacle> {
     }
     if last.kept_commit.is_some() {
         let text = format!("the commit of run {run} waits on no branch");
-        let hint = format!("`workerctl land {run}` or `workerctl discard {run}`");
+        let hint = report::next_step(last).unwrap_or_default();
         found.push(Obstacle::new("kept_commit", text, hint));
     }
     found

@@ -1,8 +1,11 @@
-//! Who did what about a run, beside what is shown in places of its own.
+//! Who did what about a run, beside what is shown in places of its own, and the runs that are linked to it.
 
 use super::field;
 use crate::cli::io::Stream;
-use crate::protocol::ActView;
+use crate::protocol::{ActView, RunDetail};
+
+/// Most runs that are listed as started by a run.
+const CHILDREN_SHOWN_MAX: usize = 20;
 
 pub(super) fn show(out: &mut Stream<'_>, acts: &[ActView]) {
     let has_its_place = ["submitted", "approved", "denied"];
@@ -22,4 +25,19 @@ pub(super) fn show(out: &mut Stream<'_>, acts: &[ActView]) {
             .collect::<String>();
         field(out, &act.act, &value);
     }
+}
+
+/// Prints the run that started it, and the runs that it started.
+pub(super) fn relatives(out: &mut Stream<'_>, detail: &RunDetail) {
+    if let Some(parent) = detail.summary.parent {
+        let skill = detail.parent_skill.as_ref();
+        let skill = skill.map_or_else(String::new, |skill| format!(" ({skill})"));
+        field(out, "started by", &format!("run {parent}{skill}"));
+    }
+    let shown = detail.children.iter().take(CHILDREN_SHOWN_MAX);
+    let mut shown: Vec<String> = shown.map(ToString::to_string).collect();
+    if let more @ 1.. = detail.children.len().saturating_sub(CHILDREN_SHOWN_MAX) {
+        shown.push(format!("and {more} more"));
+    }
+    field(out, "started runs", &shown.join(", "));
 }

@@ -110,6 +110,7 @@ impl Page {
         self.sample(name, &[("state", "running")], status.running);
         self.sample(name, &[("state", "awaiting_approval")], status.awaiting);
         self.sample(name, &[("state", "queued")], status.queued);
+        self.sample(name, &[("state", "backing_off")], status.backing_off);
         let name = "workerctl_git_writable";
         let help = "Whether results can be committed to the repository.";
         let is_writable = u8::from(status.git_problem.is_none());

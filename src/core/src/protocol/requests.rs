@@ -199,13 +199,17 @@ pub struct Status {
     pub state_dir: String,
     /// `ready`, `draining`, `disk_full` or `file_size_limit`.
     pub condition: String,
-    /// How many runs have been admitted and not ended.
+    /// How many runs have been admitted and not ended; those that wait for approval or for their next attempt are not
+    /// included.
     pub running: u32,
     /// How many runs wait.
     pub queued: u32,
     /// How many runs wait for a person's approval.
     #[serde(rename = "awaiting_approval_count", default)]
     pub awaiting: u32,
+    /// How many runs wait for their next attempt.
+    #[serde(rename = "backing_off_count", default)]
+    pub backing_off: u32,
     /// Runs that have not ended, oldest first, bounded.
     pub active: Vec<RunSummary>,
     /// How many runs may be active at once.
@@ -272,6 +276,17 @@ pub struct Status {
     /// Commits to the store since the engine started.
     #[serde(rename = "commit_count")]
     pub commits: u64,
+}
+
+impl Status {
+    /// Returns the counts of runs for people: `2 running, 1 queued, 1 backing off`.
+    pub fn counts(&self) -> String {
+        let text = format!("{} running, {} queued", self.running, self.queued);
+        match self.backing_off {
+            0 => text,
+            count => format!("{text}, {count} backing off"),
+        }
+    }
 }
 
 /// The trees that mutating runs work in.

@@ -40,6 +40,16 @@ pub struct RunSummary {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// Milliseconds that it has worked since its first attempt started, without the time in which it waited: for its
+    /// turn, for approval, for its next attempt or to land. Null: it has not started, or an older version stored it.
+    #[serde(default)]
+    pub duration_ms: Option<u64>,
+    /// Since when it works without a wait; `duration_ms` does not include that time. Null: it waits or has ended.
+    #[serde(default)]
+    pub working_since: Option<Timestamp>,
+    /// When its next attempt starts; null: it is not backing off.
+    #[serde(default)]
+    pub retry_at: Option<Timestamp>,
     /// Its commit in hex.
     pub commit: Option<String>,
     /// Commits that the skill made by itself and that were not taken back.
@@ -59,9 +69,12 @@ pub struct RunSummary {
     /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
-    /// The run that started it.
+    /// The run that started it: its model, or one of its commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// Whether a command of `parent` submitted it: what it spends is then not part of the sums of `parent`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_command: bool,
     /// What it has spent on a model so far; absent where it has a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentView>,
@@ -163,6 +176,25 @@ pub struct TurnView {
 }
 
 impl RunSummary {
+    /// Returns the milliseconds that it worked, without its waits; `None` until it ends, and if it never started.
+    ///
+    /// Of runs that older versions stored only the start and the end are known.
+    pub fn worked_ms(&self) -> Option<u64> {
+        let finished = self.finished_at?;
+        self.duration_ms
+            .or_else(|| Some(finished.millis_since(self.started_at?)))
+    }
+
+    /// Returns true if what it spent is in the sums of the run that started it.
+    pub fn is_part_of_parent(&self) -> bool {
+        self.parent.is_some() && !self.by_command
+    }
+
+    /// Returns its phase until it has ended.
+    pub fn open_phase(&self) -> Option<Phase> {
+        self.outcome.is_none().then_some(self.phase)
+    }
+
     /// The newest commit that came of it: its own, else the last that the skill made.
     pub fn newest_commit(&self) -> Option<&String> {
         self.commit
@@ -295,9 +327,12 @@ pub struct RunDetail {
     /// Turns of its model, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<TurnView>,
-    /// Runs that it started, in order.
+    /// Runs that its model or its commands started, in order; those of commands are looked for among the newest 2,000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunId>,
+    /// The skill of the run that started it, while that run is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_skill: Option<SkillRef>,
     /// Attempts in order.
     pub attempts: Vec<AttemptView>,
     /// Checks before anything was touched.
@@ -334,4 +369,24 @@ pub struct RunDetail {
     /// The branch on which its changes land, where it is mutating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_older_versions_stored_took_as_long_as_from_start_to_end() {
+        let stored = serde_json::json!({
+            "run": "01K0000000000000000000000A", "skill": {"worker": "w", "skill": "s"}, "phase": "finished",
+            "outcome": {"kind": "succeeded"}, "unverified": true, "reconciled": false, "mutating": false,
+            "attempts": 1, "submitted_at": "2026-11-26T05:00:00.000Z",
+            "started_at": "2026-11-26T05:00:01.000Z", "finished_at": "2026-11-26T05:00:03.000Z",
+            "commit": null, "thread": "T-1",
+        });
+        let mut run: RunSummary = serde_json::from_value(stored).unwrap();
+        assert_eq!(run.worked_ms(), Some(2_000));
+        run.started_at = None;
+        assert_eq!(run.worked_ms(), None);
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SchedulePlan;
+use crate::model::outcome::Phase;
 use crate::model::schedule::{Fate, Overlap, Restored, ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, Timestamp};
 
@@ -96,6 +97,9 @@ pub struct LastFire {
     pub run: RunId,
     /// How it ended; absent while it has not, or is not kept.
     pub outcome: Option<String>,
+    /// Its phase, until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
     /// Whether its wake gate found nothing to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_to_do: bool,
@@ -255,6 +259,9 @@ pub struct SlotView {
     /// How the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// The phase of the run, until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
     /// Whether the run's wake gate found nothing to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_to_do: bool,
@@ -282,6 +289,7 @@ impl SlotView {
             started_at: None,
             finished_at: None,
             outcome: None,
+            phase: None,
             nothing_to_do: false,
             reason: row.reason.clone(),
             unreadable: false,

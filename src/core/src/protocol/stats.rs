@@ -23,7 +23,7 @@ pub struct DayCounts {
     /// How many succeeded because there was nothing to do.
     #[serde(default)]
     pub nothing_to_do: u32,
-    /// From the start of the command to the end of the run.
+    /// From the start of the command to the end of the run, without the time in which it waited.
     #[serde(default)]
     pub took: Spans,
     /// From acceptance to the start of the command.
@@ -47,20 +47,19 @@ impl DayCounts {
     /// What one run counts; nothing while it has not ended.
     pub fn of(run: &RunSummary) -> DayCounts {
         let mut counts = DayCounts::default();
-        let (Some(outcome), Some(ended)) = (&run.outcome, run.finished_at) else {
+        let Some(outcome) = run.outcome.as_ref().filter(|_| run.finished_at.is_some()) else {
             return counts;
         };
         counts.outcomes.insert(outcome.name().to_owned(), 1);
         let is_proven = *outcome == Outcome::Succeeded && !run.unverified && !run.nothing_to_do;
         counts.verified = u32::from(is_proven);
         counts.nothing_to_do = u32::from(run.nothing_to_do);
-        let began = run.started_at.unwrap_or(run.submitted_at);
-        counts.took = Spans::of(ended.millis_since(began));
+        counts.took = run.worked_ms().map(Spans::of).unwrap_or_default();
         if let Some(started) = run.started_at {
             counts.waited = Spans::of(started.millis_since(run.submitted_at));
         }
         // What a run spent that another started is in the sum of that one.
-        if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
+        if let Some(spent) = run.spent.as_ref().filter(|_| !run.is_part_of_parent()) {
             counts.tokens = spent.tokens;
             counts.money = spent.money.as_deref().and_then(Money::parse);
             counts.unmeasured = spent.unmeasured;
@@ -247,7 +246,7 @@ pub struct StatsLine {
     pub failed_count: u32,
     /// How many ended with each outcome.
     pub outcomes: BTreeMap<String, u32>,
-    /// Half of them took at most about so long, from their start; within an eighth.
+    /// Half of those that started worked at most about so long, waits excluded; within an eighth.
     pub p50_ms: Option<u64>,
     /// Nine of ten.
     pub p90_ms: Option<u64>,

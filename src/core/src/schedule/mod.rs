@@ -47,8 +47,8 @@ pub use settle::{
     COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide, settle,
 };
 pub use simulate::{
-    Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
-    Simulated, SimulatedRun, Simulation, simulate,
+    ActiveRun, Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario,
+    ScenarioError, Simulated, SimulatedRun, Simulation, simulate,
 };
 pub use starts::{Ahead, Watched, jitter_ms, next_start, undecided};
 pub use warnings::dst_warnings;

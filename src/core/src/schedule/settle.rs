@@ -203,12 +203,17 @@ impl SlotWalk<'_> {
         self.state.ran_ahead.binary_search(&slot).is_ok()
     }
 
-    fn is_late(&self, slot: Timestamp) -> bool {
-        let start = self.starts.of(slot);
+    /// Whether it comes later than a run on time may start.
+    fn is_overdue(&self, slot: Timestamp) -> bool {
         let late_after = LATE_AFTER_MS.saturating_add(self.starts.queued_ms());
-        if self.moment.now.millis_since(start) > late_after {
+        self.moment.now.millis_since(self.starts.of(slot)) > late_after
+    }
+
+    fn is_late(&self, slot: Timestamp) -> bool {
+        if self.is_overdue(slot) {
             return true;
         }
+        let start = self.starts.of(slot);
         // Of several that came while no daemon ran no more than one is still in time.
         start < self.moment.there_since
             && match self.policy.catch_up.mode {
@@ -266,7 +271,11 @@ impl SlotWalk<'_> {
             let until = slot.plus_millis(self.policy.catch_up.window_ms.saturating_add(1));
             return Some(Next::Hold(until));
         }
-        let fate = Fate::CaughtUp;
+        let fate = if self.is_overdue(slot) {
+            Fate::CaughtUp
+        } else {
+            Fate::Ran
+        };
         self.when_free().or(Some(Next::Fire { slot, fate }))
     }
 

@@ -193,6 +193,7 @@ fn run(story: &Story<'_>) -> Value {
         "submitted_by": spec.submitted_by,
         "user_id": spec.user_id,
         "chat_id": spec.chat_id,
+        "parent": summary.parent.map(|run| run.to_string()),
         "retry_of": spec.retry_of.map(|run| run.to_string()),
     })
 }
@@ -266,6 +267,7 @@ fn timings(story: &Story<'_>) -> Value {
         "admitted_at": story.admitted_at.map(Timestamp::rfc3339),
         "started_at": summary.started_at.map(Timestamp::rfc3339),
         "finished_at": summary.finished_at.map(Timestamp::rfc3339),
+        "duration_ms": summary.duration_ms,
         "total_ms": end.millis_since(story.spec.submitted_at),
         "phases_ms": Phase::ALL
             .into_iter()

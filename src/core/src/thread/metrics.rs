@@ -50,7 +50,10 @@ pub struct MetricsLine {
     pub verification_ms: u64,
     /// Waiting between attempts.
     pub backoff_ms: u64,
-    /// From acceptance to its end.
+    /// From the start of its first attempt to its end, without the time in which it waited; null: it never started.
+    #[serde(default)]
+    pub duration_ms: Option<u64>,
+    /// From acceptance to its end, waits included.
     pub total_ms: u64,
     /// Bytes that its commands wrote to standard output and error.
     pub output_bytes: u64,
@@ -127,6 +130,7 @@ pub fn metrics_line(spec: &RunSpec, entries: &[Entry]) -> MetricsLine {
         execution_ms: story.phase_ms(Phase::Executing),
         verification_ms: story.phase_ms(Phase::Verifying),
         backoff_ms: story.phase_ms(Phase::BackingOff),
+        duration_ms: summary.duration_ms,
         total_ms: end.millis_since(spec.submitted_at),
         output_bytes: story
             .attempts

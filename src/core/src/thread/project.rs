@@ -34,6 +34,8 @@ pub struct ThreadPaths {
 pub struct SummaryBuilder {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
+    worked_ms: u64,
+    working_since: Option<Timestamp>,
     commits: CommitsMade,
     /// Those that its end took back, and that may land later.
     taken_back: CommitsMade,
@@ -53,6 +55,11 @@ impl SummaryBuilder {
         if after.is_finished() {
             self.finished_at.get_or_insert(entry.at);
         }
+        if let Some(since) = self.working_since.take() {
+            self.worked_ms += entry.at.millis_since(since);
+        }
+        let works = self.started_at.is_some() && !after.is_finished() && !phases::waits(after);
+        self.working_since = works.then_some(entry.at);
         match &entry.event {
             Event::ResultRecorded { result, .. } => self.commits.clone_from(&result.commits),
             // Where something could not be put back, it may be the branch.
@@ -67,6 +74,11 @@ impl SummaryBuilder {
     /// When its command first started.
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
+    }
+
+    /// Returns the milliseconds that it has worked, without its waits; `None` before its first attempt starts.
+    pub fn duration_ms(&self) -> Option<u64> {
+        self.started_at.map(|_| self.worked_ms)
     }
 
     /// Commits that the skill made by itself.
@@ -84,6 +96,7 @@ impl SummaryBuilder {
         let has_succeeded = run.outcome() == Some(&Outcome::Succeeded);
         let was_denied = matches!(run.outcome(), Some(Outcome::Denied { .. }));
         let zone = spec.zone.parse().unwrap_or(Zone::UTC);
+        let parent = spec.parent.as_ref().map(|parent| parent.run);
         RunSummary {
             run: spec.run,
             skill: spec.skill.clone(),
@@ -99,6 +112,9 @@ impl SummaryBuilder {
             submitted_at: spec.submitted_at,
             started_at: self.started_at,
             finished_at: self.finished_at,
+            duration_ms: self.duration_ms(),
+            working_since: self.working_since,
+            retry_at: run.backoff().map(|(set, ms)| set.plus_millis(ms)),
             commit: run.facts.commit.clone(),
             commits_made: self.commits.clone(),
             kept_commit: run.kept_commit().map(str::to_owned),
@@ -107,7 +123,8 @@ impl SummaryBuilder {
             waiting_for,
             retry_of: spec.retry_of,
             spent: spent::spent(spec, run),
-            parent: spec.parent.as_ref().map(|parent| parent.run),
+            parent: parent.or(spec.submitter_run),
+            by_command: parent.is_none() && spec.submitter_run.is_some(),
             schedule: spec.scheduled.as_ref().map(|due| due.schedule.clone()),
             slot: spec.scheduled.as_ref().map(|due| due.slot),
             title: spec.title.clone(),
@@ -425,6 +442,7 @@ impl<'a> Story<'a> {
             answer: self.answer.clone(),
             turns: self.turns.clone(),
             children: self.children.clone(),
+            parent_skill: None,
             attempts: self.attempts.clone(),
             pre_checks: self.pre_checks.clone(),
             outputs: self.outputs.clone(),

@@ -81,9 +81,10 @@ fn succeeded(story: &Story<'_>) -> String {
         }
         _ => {}
     }
-    if let (Some(start), Some(end)) = (story.summary.started_at(), story.summary.finished_at()) {
+    let duration_ms = story.summary.duration_ms();
+    if let (Some(millis), Some(_)) = (duration_ms, story.summary.finished_at()) {
         text.push_str(", in ");
-        text.push_str(&show_millis(end.millis_since(start)));
+        text.push_str(&show_millis(millis));
     }
     text
 }

@@ -231,6 +231,10 @@ fn refused_for(shortage: Shortage) -> Diagnostic {
             "the disk is full: nothing new is accepted".to_owned(),
             "free some space; work goes on by itself within seconds",
         ),
+        Shortage::Inodes => (
+            format!("{shortage} for the store: nothing new is accepted"),
+            "delete files on that file system (`df -i` shows its inodes); work goes on by itself within seconds",
+        ),
         Shortage::FileSize => (
             format!("the store cannot grow, {shortage}: nothing new is accepted"),
             "raise it: `prlimit --fsize=unlimited --pid` with the process of the engine, and work goes on by itself within seconds; for good `LimitFSIZE=infinity` in its unit",

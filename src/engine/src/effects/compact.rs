@@ -17,7 +17,7 @@ const WASTE_DAYS: i64 = 30;
 impl Performer {
     pub(super) fn is_at_work(&self) -> bool {
         let open = self.parts.view.open(0);
-        open.running + open.queued > 0
+        open.running + open.queued + open.backing_off > 0
     }
 
     /// Whether the database's file takes twice of what is in it. Every record is read for that.

@@ -23,6 +23,7 @@ use crate::thread::metrics::RefusalLine;
 
 #[cfg(feature = "llm")]
 pub(super) mod agent;
+mod causes;
 mod command;
 mod commit;
 mod compact;
@@ -179,7 +180,15 @@ impl Performer {
 impl Effects for Performer {
     fn perform(&self, work: &Work) -> Event {
         let masker = self.logs.events(work);
-        masking::of_event(self.act(work), &masker)
+        let EffectParts {
+            workspace,
+            state_dir,
+            trees,
+            ..
+        } = &self.parts;
+        let trees = trees.as_ref().unwrap_or(state_dir);
+        let event = causes::with_cause(self.act(work), &[state_dir, trees, workspace]);
+        masking::of_event(event, &masker)
     }
 
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure> {

@@ -47,7 +47,7 @@ impl Token {
             let path = state_dir.join(OWN_FILE);
             make(&path).map_err(|error| {
                 let told = unusable(&path, &error.to_string(), STATE_HINT);
-                engine::unusable("token_file", told.message, &error, STATE_HINT)
+                engine::unusable("token_file", told.message, (&error, &path), STATE_HINT)
             })?;
             return of_file(&path, false);
         };

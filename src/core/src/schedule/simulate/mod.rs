@@ -15,11 +15,11 @@ use super::settle::{Moment, Next, Others, settle};
 use crate::model::schedule::{AfterWhen, Fate, Overlap, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, Timestamp};
 pub use scenario::{
-    Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
-    Simulated, SimulatedRun, Simulation,
+    ActiveRun, Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario,
+    ScenarioError, Simulated, SimulatedRun, Simulation,
 };
 
-/// Lets the time of a scenario pass over schedules that know nothing of earlier runs.
+/// Lets the time of a scenario pass over schedules that know of no earlier runs but those under way.
 ///
 /// Every run succeeds after the assumed time; it waits for earlier runs of its schedule only. The same arguments
 /// lead to the same answer.
@@ -58,6 +58,8 @@ struct Course<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happens {
     End(usize),
+    /// A run under way that belongs to no schedule ends.
+    EndOfOther(usize),
     Look(usize),
 }
 
@@ -102,10 +104,75 @@ impl<'a> World<'a> {
             agenda: BTreeSet::new(),
             due_times: 0,
         };
+        for index in 0..scenario.active.len() {
+            world.resume(index);
+        }
         for index in 0..world.courses.len() {
+            world.start_waiting(index, scenario.from);
             world.look_at(index, scenario.from);
         }
         world
+    }
+
+    /// Takes in a run that is under way. One that has lasted longer than assumed ends at once.
+    fn resume(&mut self, index: usize) {
+        let (active, from) = (&self.scenario.active[index], self.scenario.from);
+        let started = active.started_at.unwrap_or(from);
+        let end = started.plus_millis(self.lasts(&active.skill));
+        let end = end.max(from.plus_millis(1));
+        let of_schedule = active.slot.as_ref().and_then(|(schedule, due)| {
+            let mut courses = self.courses.iter();
+            let owner = courses.position(|course| course.planned.id == *schedule)?;
+            Some((owner, *due))
+        });
+        let Some((owner, due)) = of_schedule else {
+            self.agenda.insert((end, Happens::EndOfOther(index)));
+            return;
+        };
+        let run = self.add(owner, due, Fate::Ran);
+        self.runs[run].under_way = true;
+        self.runs[run].started_at = active.started_at;
+        if active.started_at.is_some() {
+            self.courses[owner].running.insert(run);
+            self.agenda.insert((end, Happens::End(run)));
+        } else {
+            self.courses[owner].waiting.insert(run);
+        }
+    }
+
+    /// Starts the runs that wait for no other run.
+    fn start_waiting(&mut self, index: usize, now: Timestamp) {
+        loop {
+            let course = &mut self.courses[index];
+            let waits = met_then(course.planned.policy.overlap) == Met::Waits;
+            if waits && !course.running.is_empty() {
+                return;
+            }
+            let Some(run) = course.waiting.pop_first() else {
+                return;
+            };
+            self.start(run, now);
+        }
+    }
+
+    fn add(&mut self, owner: usize, due: Timestamp, fate: Fate) -> usize {
+        self.owners.push(owner);
+        self.runs.push(SimulatedRun {
+            schedule: self.courses[owner].planned.id.clone(),
+            due,
+            fate,
+            started_at: None,
+            ended_at: None,
+            ended_by: None,
+            under_way: false,
+        });
+        self.runs.len() - 1
+    }
+
+    /// How long a run of a skill lasts, in milliseconds.
+    fn lasts(&self, skill: &str) -> u64 {
+        let assumed = self.scenario.durations.get(skill).copied();
+        assumed.unwrap_or(self.scenario.otherwise_ms).max(1)
     }
 
     fn live(&mut self) -> Result<(), ScenarioError> {
@@ -115,6 +182,10 @@ impl<'a> World<'a> {
             }
             match what {
                 Happens::End(run) => self.end(run, EndedBy::Itself, now),
+                Happens::EndOfOther(index) => {
+                    let skill = &self.scenario.active[index].skill;
+                    self.follow(skill, EndedBy::Itself, now);
+                }
                 Happens::Look(index) => {
                     self.courses[index].wake = None;
                     self.decide(index, now)?;
@@ -236,36 +307,21 @@ impl<'a> World<'a> {
     }
 
     fn fire(&mut self, index: usize, slot: Timestamp, fate: Fate, now: Timestamp) {
-        let run = self.runs.len();
         let course = &mut self.courses[index];
         let nobodys = RunId::from_bytes([0; 16]);
         course.state.fired(slot, fate, nobodys, now);
-        let policy = course.planned.policy.overlap;
-        let then = match policy {
-            Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => Met::Waits,
-            Overlap::CancelOther => Met::Ends,
-            Overlap::AllowAll => Met::Beside,
-        };
-        let schedule = course.planned.id.clone();
+        let then = met_then(course.planned.policy.overlap);
         let others = course.running.len() + course.waiting.len();
         if others > 0 {
             self.overlaps.push(OverlapMet {
-                schedule: schedule.clone(),
+                schedule: course.planned.id.clone(),
                 due: slot,
                 met: met(course, &self.runs),
                 others,
                 then,
             });
         }
-        self.owners.push(index);
-        self.runs.push(SimulatedRun {
-            schedule,
-            due: slot,
-            fate,
-            started_at: None,
-            ended_at: None,
-            ended_by: None,
-        });
+        let run = self.add(index, slot, fate);
         if then == Met::Ends {
             let course = &self.courses[index];
             let ended: Vec<usize> = course.running.union(&course.waiting).copied().collect();
@@ -283,10 +339,9 @@ impl<'a> World<'a> {
     fn start(&mut self, run: usize, now: Timestamp) {
         let course = &mut self.courses[self.owners[run]];
         course.running.insert(run);
-        let assumed = self.scenario.durations.get(&course.planned.skill);
-        let lasts = assumed.copied().unwrap_or(self.scenario.otherwise_ms);
+        let planned = course.planned;
         self.runs[run].started_at = Some(now);
-        let end = now.plus_millis(lasts.max(1));
+        let end = now.plus_millis(self.lasts(&planned.skill));
         self.agenda.insert((end, Happens::End(run)));
     }
 
@@ -302,26 +357,22 @@ impl<'a> World<'a> {
         course.cut_short += u64::from(by == EndedBy::Successor);
         self.runs[run].ended_at = Some(now);
         self.runs[run].ended_by = Some(by);
-        self.follow(owner, by, now);
+        let planned = course.planned;
+        self.follow(&planned.skill, by, now);
         if by == EndedBy::Successor {
             return;
         }
-        if self.courses[owner].running.is_empty()
-            && let Some(next) = self.courses[owner].waiting.pop_first()
-        {
-            self.start(next, now);
-        }
+        self.start_waiting(owner, now);
         // What held for its end is looked at again.
         if self.courses[owner].wake.is_some() {
             self.look_at(owner, now);
         }
     }
 
-    /// Makes those due that follow a run of this schedule's skill.
-    fn follow(&mut self, ended: usize, by: EndedBy, now: Timestamp) {
-        let skill = &self.courses[ended].planned.skill;
+    /// Makes those due that follow a run of this skill.
+    fn follow(&mut self, skill: &str, by: EndedBy, now: Timestamp) {
         let follows = |course: &Course<'_>| match &course.planned.trigger {
-            Trigger::After { skill: other, when } if other.to_string() == *skill => match when {
+            Trigger::After { skill: other, when } if other.to_string() == skill => match when {
                 AfterWhen::Always => true,
                 AfterWhen::Succeeded => by == EndedBy::Itself,
                 AfterWhen::Failed => false,
@@ -368,6 +419,15 @@ impl<'a> World<'a> {
             runs: self.runs,
             overlaps: self.overlaps,
         }
+    }
+}
+
+/// What becomes of the run of a slot that meets another run.
+fn met_then(overlap: Overlap) -> Met {
+    match overlap {
+        Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => Met::Waits,
+        Overlap::CancelOther => Met::Ends,
+        Overlap::AllowAll => Met::Beside,
     }
 }
 

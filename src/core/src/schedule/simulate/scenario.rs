@@ -27,6 +27,19 @@ pub struct Scenario {
     pub otherwise_ms: u64,
     /// Times in which no daemon is there, each from its first instant to the one after its last.
     pub down: Vec<(Timestamp, Timestamp)>,
+    /// Runs that are under way at the first instant, oldest first.
+    pub active: Vec<ActiveRun>,
+}
+
+/// A run that is under way when a simulation begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveRun {
+    /// Its skill.
+    pub skill: String,
+    /// The schedule and the slot that it runs for, if it runs for one.
+    pub slot: Option<(String, Timestamp)>,
+    /// When it started; `None`: it waits.
+    pub started_at: Option<Timestamp>,
 }
 
 /// Why nothing is simulated.
@@ -53,7 +66,7 @@ pub enum EndedBy {
     Successor,
 }
 
-/// A run that the simulation made.
+/// A run that the simulation made, or found under way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SimulatedRun {
     /// The schedule.
@@ -68,6 +81,9 @@ pub struct SimulatedRun {
     pub ended_at: Option<Timestamp>,
     /// What ended it.
     pub ended_by: Option<EndedBy>,
+    /// Whether it was under way when the simulation began.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub under_way: bool,
 }
 
 /// What became of a slot that met an earlier run of its schedule.
@@ -153,8 +169,10 @@ impl Simulation {
         }
         // At one instant what ends makes room for what starts.
         changes.sort_unstable();
-        let mut changes = changes.into_iter().peekable();
-        let (mut load, mut hour, mut now) = (Vec::new(), first, 0_u64);
+        let before = changes.partition_point(|(at, _)| *at < first);
+        let mut now = u64::try_from(before).unwrap_or(u64::MAX);
+        let mut changes = changes.into_iter().skip(before).peekable();
+        let (mut load, mut hour) = (Vec::new(), first);
         while hour < to {
             let next = hour.plus_millis(HOUR_MS);
             let (mut started, mut at_once) = (0, now);

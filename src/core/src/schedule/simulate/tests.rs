@@ -54,6 +54,7 @@ fn hour(minutes: u64) -> Scenario {
         durations: BTreeMap::new(),
         otherwise_ms: minutes * MINUTE,
         down: Vec::new(),
+        active: Vec::new(),
     }
 }
 
@@ -352,4 +353,79 @@ fn the_same_leads_to_the_same() {
     let one = simulate(&schedules, &hour(4)).unwrap();
     assert_eq!(one, simulate(&schedules, &hour(4)).unwrap());
     assert!(one.runs.len() > 10);
+}
+
+/// A run under way of such a skill, for the slot of this many minutes before midnight.
+fn under_way(skill: &str, slot: Option<u64>, started: bool) -> ActiveRun {
+    let due = slot.map(|minutes| hour(0).from.minus_millis(minutes * MINUTE));
+    ActiveRun {
+        skill: skill.to_owned(),
+        slot: due.map(|due| (skill.to_owned(), due)),
+        started_at: due.filter(|_| started),
+    }
+}
+
+#[test]
+fn runs_under_way_are_met_until_they_have_lasted_as_long_as_others() {
+    let schedules = [planned("w/a", "*/10 * * * *", overlap(Overlap::Skip))];
+    let scenario = Scenario {
+        active: vec![under_way("w/a", Some(10), true)],
+        ..hour(25)
+    };
+    let simulation = simulate(&schedules, &scenario).unwrap();
+    // The one under way ends at 00:15, the run of 00:20 at 00:45.
+    assert_eq!(
+        totals(&simulation, 0),
+        [(Fate::Ran, 2), (Fate::SkippedOverlap, 4)]
+    );
+    let first = &simulation.runs[0];
+    assert!(first.under_way && !simulation.runs[1].under_way);
+    assert_eq!(first.ended_at, Some(at("2026-03-02T00:15:00Z")));
+    assert_eq!(simulation.overlaps[0].met, [at("2026-03-01T23:50:00Z")]);
+    let load = simulation.load(scenario.from, scenario.to);
+    assert_eq!((load[0].started, load[0].at_once), (2, 1));
+    // It has lasted longer already.
+    let scenario = Scenario {
+        otherwise_ms: 5 * MINUTE,
+        ..scenario
+    };
+    let simulation = simulate(&schedules, &scenario).unwrap();
+    let ended = simulation.runs[0].ended_at;
+    assert_eq!(ended, Some(at("2026-03-02T00:00:00.001Z")));
+}
+
+#[test]
+fn runs_that_wait_follow_the_one_under_way_and_runs_of_no_schedule_are_followed() {
+    let buffer = overlap(Overlap::BufferAll);
+    let schedules = [
+        planned("w/a", "0 12 * * *", buffer),
+        after("w/b", "w/a", AfterWhen::Succeeded),
+        after("w/c", "w/d", AfterWhen::Succeeded),
+    ];
+    let scenario = Scenario {
+        active: vec![
+            under_way("w/a", Some(5), true),
+            under_way("w/a", Some(3), false),
+            under_way("w/d", None, false),
+        ],
+        ..hour(10)
+    };
+    let simulation = simulate(&schedules, &scenario).unwrap();
+    let ends = simulation.runs.iter().map(|run| run.ended_at.unwrap());
+    let minute = |at: Timestamp| at.millis_since(scenario.from) / MINUTE;
+    let ends: Vec<_> = simulation
+        .runs
+        .iter()
+        .map(|run| run.schedule.as_str())
+        .zip(ends.map(minute))
+        .collect();
+    let expected = [
+        ("w/a", 5),
+        ("w/a", 15),
+        ("w/b", 15),
+        ("w/c", 20),
+        ("w/b", 25),
+    ];
+    assert_eq!(ends, expected);
+    assert_eq!(totals(&simulation, 0), []);
 }

@@ -38,7 +38,7 @@ fn a_success_fills_the_schema() {
     assert_eq!(value["git"]["remote_url"], "https://host.example/x.git");
     assert_eq!(
         value["conversation_summary"],
-        "repo-steward/weekly-report succeeded, 1 check passed, commit 0123456789, in 11.0s."
+        "repo-steward/weekly-report succeeded, 1 check passed, commit 0123456789, in 10.0s."
     );
     assert_eq!(value["files_touched"], json!(["reports/r.md", "x.txt"]));
     assert_eq!(value["next_steps"], json!([]));
@@ -49,6 +49,7 @@ fn a_success_fills_the_schema() {
     );
     assert_eq!(value["run"]["hooks"][0]["command"], "notify");
     assert_eq!(value["run"]["timings"]["phases_ms"]["queued"], 1_000);
+    assert_eq!(value["run"]["timings"]["duration_ms"], 10_000);
     let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
     assert_eq!(keys.len(), 14);
 }

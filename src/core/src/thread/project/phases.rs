@@ -2,7 +2,6 @@
 
 use crate::machine::{Entry, Event, Run, State};
 use crate::model::Timestamp;
-use crate::model::outcome::Phase;
 use crate::protocol::PhaseView;
 
 /// Takes the next entry and the run after it. What follows the end of a run changes no phase.
@@ -36,19 +35,24 @@ fn current(at: Timestamp, run: &Run) -> Option<PhaseView> {
             .map(|until| format!("the end of a rate limit, {}", until.rfc3339())),
         _ => None,
     };
-    let waits = matches!(
-        phase,
-        Phase::Queued | Phase::AwaitingApproval | Phase::BackingOff
-    );
     (!run.is_finished()).then(|| PhaseView {
         attempt: facts.attempts,
         phase,
-        waits: waits || waiting_for.is_some(),
+        waits: waits(run),
         waiting_for,
         begin: at,
         end: None,
         lost: false,
     })
+}
+
+/// Returns true while nothing is done for a run: it waits for its turn, for approval, for its next attempt or to land.
+pub(super) fn waits(run: &Run) -> bool {
+    match &run.state {
+        State::Queued | State::AwaitingApproval { .. } | State::BackingOff { .. } => true,
+        State::Publishing { .. } => run.facts.waits_for.is_some(),
+        _ => false,
+    }
 }
 
 fn is_same(one: &PhaseView, other: &PhaseView) -> bool {

@@ -31,7 +31,19 @@ fn phases(spec: &RunSpec, entries: &[Entry]) -> String {
 
 #[track_caller]
 fn check(spec: &RunSpec, events: Vec<Event>, expected: &[&str]) {
-    assert_eq!(phases(spec, &journal(events)), expected.join("\n"));
+    let entries = journal(events);
+    assert_eq!(phases(spec, &entries), expected.join("\n"));
+    let story = Story::of(spec, &entries);
+    let since_start = story.phases.iter().skip_while(|one| one.attempt == 0);
+    let worked = since_start.filter(|one| !one.waits).filter_map(|one| {
+        let end = one.end?;
+        Some(end.millis_since(one.begin))
+    });
+    let started = story.summary.started_at();
+    assert_eq!(
+        story.summary.duration_ms(),
+        started.map(|_| worked.sum::<u64>())
+    );
 }
 
 /// A specification without hooks, whose runs a person has to approve.
