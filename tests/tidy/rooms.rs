@@ -50,10 +50,21 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 15] = [
 const CLI_DOORS: [(&str, &[&str]); 6] = [
     (
         "catalog",
-        &["src/cli/definitions.rs", "src/cli/definitions/skill.rs"],
+        &[
+            "src/cli/definitions.rs",
+            "src/cli/definitions/readiness.rs",
+            "src/cli/definitions/skill.rs",
+        ],
     ),
     ("daemon", &["src/cli/engine.rs", "src/cli/entry.rs"]),
-    ("engine", &["src/cli/definitions.rs", "src/cli/engine.rs"]),
+    (
+        "engine",
+        &[
+            "src/cli/definitions.rs",
+            "src/cli/definitions/readiness.rs",
+            "src/cli/engine.rs",
+        ],
+    ),
     ("mcp", &["src/cli/engine.rs"]),
     ("store", &["src/cli/maintenance.rs"]),
     ("git", &["src/cli/repository.rs"]),
