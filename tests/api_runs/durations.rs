@@ -65,7 +65,6 @@ fn durations_exclude_the_time_of_approval_and_backoff() {
         assert_eq!(summary["duration_ms"], worked, "{detail:#}");
         assert!(waited > 0, "{detail:#}");
         assert_eq!(worked + waited, whole, "{detail:#}");
-        // An event stream merges summaries: what no longer applies has to be null in it.
         assert_eq!(summary["working_since"], Value::Null);
         let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
         let thread: Value = serde_json::from_str(&thread).unwrap();

@@ -17,9 +17,16 @@ const BEFORE_A_COMMAND: [&str; 21] = [
 ];
 
 /// Programs that execute the file that they are given; a version may follow the name.
-const INTERPRETERS: [&str; 18] = [
-    ".", "source", "sh", "ash", "bash", "dash", "ksh", "zsh", "fish", "python", "node", "bun",
-    "deno", "perl", "ruby", "php", "lua", "uv",
+const INTERPRETERS: [&str; 23] = [
+    ".", "source", "sh", "ash", "bash", "dash", "ksh", "zsh", "fish", "python", "pypy", "node",
+    "nodejs", "tsx", "bun", "deno", "perl", "ruby", "php", "lua", "uv", "Rscript", "tclsh",
+];
+
+/// Programs that execute none of the files that they are given, but read or change them.
+const WITHOUT_EXECUTION: [&str; 29] = [
+    "[", "cat", "chmod", "chown", "cp", "curl", "cut", "dd", "diff", "echo", "git", "grep", "head",
+    "install", "ln", "ls", "mkdir", "mv", "patch", "printf", "rm", "sed", "sort", "stat", "tail",
+    "tar", "tee", "test", "touch",
 ];
 
 /// Extensions of files that programs execute.
@@ -90,19 +97,31 @@ fn has_more_rights(skill: &Skill) -> bool {
     is_wider || is_given_secrets || skill.may_control
 }
 
-/// Returns true if a file is likely a program: it is executable, begins with `#!`, or has the extension of a language.
-fn is_program(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let has_extension = extension.is_some_and(|one| EXTENSIONS.contains(&one));
-    let Ok(found) = path.metadata() else {
-        return has_extension;
-    };
+/// Returns true for a file that is executable or begins with `#!`.
+fn is_executable(path: &Path) -> bool {
     let begins_with_mark = || {
         let mut mark = [0; 2];
         let file = std::fs::File::open(path);
         file.is_ok_and(|mut file| file.read_exact(&mut mark).is_ok()) && &mark == b"#!"
     };
-    found.is_file() && (has_extension || found.mode() & 0o111 != 0 || begins_with_mark())
+    let is_file = |found: &std::fs::Metadata| found.is_file();
+    let found = path.metadata().ok().filter(is_file);
+    found.is_some_and(|found| found.mode() & 0o111 != 0 || begins_with_mark())
+}
+
+/// Returns true for a path with the extension of a language that interpreters read; the file may be missing.
+fn has_extension(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|one| EXTENSIONS.contains(&one)) && !path.is_dir()
+}
+
+/// Returns true for the name of a program that executes the file that it is given; a version may follow it.
+fn is_interpreter(name: &str) -> bool {
+    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let mut interpreters = INTERPRETERS.iter();
+    // `..` is no program, and `.` is one only by itself.
+    name != ".."
+        && interpreters.any(|interpreter| name.strip_prefix(interpreter).is_some_and(is_version))
 }
 
 fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
@@ -158,14 +177,26 @@ impl PathCollector<'_> {
         self.argv(&words.cloned().collect::<Vec<_>>(), workspace);
     }
 
-    /// Adds each part of a text that names a program, however the text executes it: as an argument of another program,
-    /// as input of a shell, in a trap.
-    fn named_programs(&mut self, text: &str, cwd: &Path) {
-        let is_separator = |c: char| c.is_whitespace() || ";&|<>(){}[]\"'`=$,:".contains(c);
-        for word in text.split(is_separator).filter(|word| !word.is_empty()) {
+    /// Adds the files that a command likely executes although its program does not say so: as an argument of another
+    /// program, or as input of a shell.
+    fn named_programs(&mut self, words: &[String], cwd: &Path) {
+        let mut names = words.iter().filter(|word| !word.contains('='));
+        let name = names.next().and_then(|word| word.rsplit('/').next());
+        let Some(name) = name.filter(|name| !WITHOUT_EXECUTION.contains(name)) else {
+            return;
+        };
+        let is_interpreter = is_interpreter(name);
+        let is_written = |at: usize| {
+            let before = at.checked_sub(1).and_then(|before| words.get(before));
+            words[at].starts_with('>') || before.is_some_and(|word| word.ends_with('>'))
+        };
+        let read = (0..words.len()).filter(|at| !is_written(*at));
+        let is_separator = |c: char| ";&|<>(){}[]\\\"'`=$,:".contains(c) || c.is_whitespace();
+        for part in read.flat_map(|at| words[at].split(is_separator)) {
             // Behind a substitution, as in `$(git rev-parse --show-toplevel)/x`, the rest of a path is left.
-            for place in [cwd.join(word), cwd.join(word.trim_start_matches('/'))] {
-                if is_program(&place) {
+            for place in [cwd.join(part), cwd.join(part.trim_start_matches('/'))] {
+                let is_program = is_executable(&place) || is_interpreter && has_extension(&place);
+                if !part.is_empty() && is_program {
                     self.paths.push(place);
                 }
             }
@@ -173,7 +204,6 @@ impl PathCollector<'_> {
     }
 
     fn shell(&mut self, text: &str, cwd: &Path) {
-        self.named_programs(text, cwd);
         for words in commands_of(text) {
             self.argv(&words, cwd);
         }
@@ -190,9 +220,7 @@ impl PathCollector<'_> {
         {
             return self.shell(text, cwd);
         }
-        for word in words {
-            self.named_programs(word, cwd);
-        }
+        self.named_programs(words, cwd);
         for word in executed(words) {
             let path = match (word.strip_prefix("~/"), self.home) {
                 (Some(below), Some(home)) => home.join(below),
@@ -231,12 +259,7 @@ fn executed(words: &[String]) -> Vec<&str> {
         }
     };
     let name = name_of(program);
-    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let mut is_interpreter = INTERPRETERS
-        .iter()
-        .any(|interpreter| name.strip_prefix(interpreter).is_some_and(is_version));
-    // `..` is no program, and `.` is one only by itself.
-    is_interpreter &= name != "..";
+    let is_interpreter = is_interpreter(&name);
     let file = words.filter(|word| !word.starts_with('-'));
     let file = file.filter(|word| !matches!(*word, "run" | "-")).take(1);
     paths.extend(program.contains('/').then_some(program));
@@ -321,7 +344,12 @@ mod tests {
             ("bash -euo pipefail x.sh", &["x.sh"][..]),
             ("python3 -W ignore new.py", &["new.py"]),
             ("timeout -k 5 -s KILL 10 ./tool", &["./tool"]),
-            ("sh < marked; cat marked | sh", &["marked"]),
+            ("sh < marked; cat tool > tool", &["marked"]),
+            (
+                "echo x > tool; sed -i s/a/b/ x.sh; prettier --write new.js",
+                &[],
+            ),
+            ("xargs ./tool", &["./tool"]),
             ("trap ./tool EXIT", &["./tool"]),
             ("$(git rev-parse --show-toplevel)/tool", &["tool"]),
             ("node --require=./new.js data.json", &["./new.js"]),
@@ -331,7 +359,9 @@ mod tests {
                 home: None,
                 paths: Vec::new(),
             };
-            found.named_programs(text, root);
+            for words in commands_of(text) {
+                found.named_programs(&words, root);
+            }
             let expected: Vec<PathBuf> = expected.iter().map(|name| root.join(name)).collect();
             // Both readings of a word may name the same.
             found.paths.dedup();

@@ -451,6 +451,8 @@ export const runState = run => [state(standing(run)), standing(run) === 'succeed
     && [' ', em({title:'no check that could have failed it'}, 'unverified')],
   run.reconciled && [' ', em({title:'its engine was lost; the checks prove its work'}, 'reconciled')]];
 export const detailOf = outcome => (outcome?.failure ? `${outcome.failure.step}: ${outcome.failure.message}` : outcome?.message || words(outcome?.why));
+/** Takes in what an event says of a run: fields that it lacks no longer apply. */
+export const renew = (run, event) => assign(run, {waiting_for:null, working_since:null, retry_at:null}, event);
 /** Why it waits. The API names instants as it stores them. */
 export const waits = run => !run.outcome && (run.retry_at ? 'retries at ' + when(run.retry_at)
   : run.waiting_for && 'waits for ' + run.waiting_for.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, at => when(at)));

@@ -2,7 +2,7 @@
 import {a, Acts, ago, aside, asked, assign, b, begin, button, bytes, ceil, choice, clock, code, count, current, cut, DAY, dayName, detailOf, Dialog, div,
   em, empty, encode, ended, ending, endSession, facts, field, floor, form, get, go, h1, h3, HOUR, icon, input, instant, isAdmin, item, li, link, list,
   loaded, max, min, missing, mono, note, noteField, now, number, on, option, p, Page, pager, pairs, parse, part, path, plain, post, pre, readSession,
-  rect, redraw, refused, runLink, runOf, runPath, runState, scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf,
+  rect, redraw, refused, renew, runLink, runOf, runPath, runState, scheduleLink, Search, section, select, setQuery, setSession, setZone, short, sign, signOf,
   skillLink, skillOf, skillPath, small, span, spell, standing, state, store, strong, svg, table, tags, tbody, td, textarea, th, thead, time, to, today,
   tone, took, tr, upTo, useAct, useGet, useLoad, useRef, useState, useWidth, waits, when, words, worked, zoned, zoneName} from './base.js';
 import {Run} from './run.js';
@@ -205,7 +205,7 @@ const Runs = part(({query}) => {
   // A run that is listed is changed in its place; the list is asked for again where one may come in.
   const changed = (event, {data}) => {
     const known = data?.rows.find(run => run.run === event.run);
-    redraw(known && assign(known, event));
+    redraw(known && renew(known, event));
     return (lanes || !query.before) && (!known || query.outcome);
   };
   const runs = useLoad(async get => {

@@ -1,7 +1,7 @@
 // One run: what became of it, step by step, its log, and what a person can do about it.
 import {a, Acts, ago, aside, ask, assign, button, bytes, ceil, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, floor,
   follow, get, go, h3, icon, li, link, list, loaded, max, min, missing, mono, note, noteField, now, number, on, p, Page, pairs, parse, part, pre, radio,
-  redraw, refused, runLink, runPath, runState, scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store,
+  redraw, refused, renew, runLink, runPath, runState, scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store,
   strong, table, tags, time, useAct, useEffect, useGet, useLoad, useMemo, useRef, useState, waits, when, words, worked, zoneName} from './base.js';
 
 const {details, mark, summary} = tags;
@@ -166,7 +166,7 @@ const draw = (run, reload) => {
 };
 
 export const Run = part(({names:[id]}) => {
-  const changed = (event, {data}) => event.run === id && (redraw(data && assign(data.summary, event)), true);
+  const changed = (event, {data}) => event.run === id && (redraw(data && renew(data.summary, event)), true);
   const run = useGet(`runs/${encode(id)}`, {}, {run:changed}, 700), full = run.data?.summary.run;
   // Any beginning or end of an id names a run; the address takes the whole one.
   useEffect(() => {

@@ -41,14 +41,14 @@ pub struct RunSummary {
     /// When it ended.
     pub finished_at: Option<Timestamp>,
     /// Milliseconds that it has worked since its first attempt started, without the time in which it waited: for its
-    /// turn, for approval, for its next attempt or to land. Null: it has not started, or an older version stored it.
-    #[serde(default)]
+    /// turn, for approval, for its next attempt or to land. Absent: it has not started, or an older version stored it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Since when it works without a wait; `duration_ms` does not include that time. Null: it waits or has ended.
-    #[serde(default)]
+    /// Since when it works without a wait; `duration_ms` does not include that time. Absent: it waits or has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_since: Option<Timestamp>,
-    /// When its next attempt starts; null: it is not backing off.
-    #[serde(default)]
+    /// When its next attempt starts; absent: it is not backing off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
     /// Its commit in hex.
     pub commit: Option<String>,
