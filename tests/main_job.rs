@@ -26,6 +26,8 @@ mod failed_pushes;
 mod forged_landings;
 #[path = "main_job/git_settings.rs"]
 mod git_settings;
+#[path = "main_job/health.rs"]
+mod health;
 #[path = "main_job/housekeeping.rs"]
 mod housekeeping;
 #[path = "main_job/isolation.rs"]
