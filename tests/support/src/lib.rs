@@ -18,6 +18,7 @@ use std::path::PathBuf;
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a thread of a test");
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     println!("SKIPPED {test}: {reason}");
     let file = std::fs::OpenOptions::new()
         .append(true)
