@@ -247,7 +247,7 @@ pub(crate) const HARMLESS_IN_A_CONTAINER: [&str; 14] = [
 ];
 
 /// System calls; in each text `$b` is a buffer of 256 zeros, `$E` the engine's process and `$p` a descriptor of it.
-const CALLS: [(i64, &str); 78] = [
+const CALLS: [(i64, &str); 81] = [
     // A lease on standard input, which others who open the file would wait for; flags of inodes.
     (libc::SYS_fcntl, "0, 1024, 1"),
     (469, "-100, \".\", $b, 32, 0"),
@@ -336,6 +336,9 @@ const CALLS: [(i64, &str); 78] = [
     (libc::SYS_move_pages, "$E, 1, $b, 0, $b, 0"),
     (libc::SYS_pidfd_getfd, "$p, 1, 0"),
     (libc::SYS_ioctl, "0, 0x5412, \"x\""),
+    (libc::SYS_ioctl, "0, 0x40086602, $b"),
+    (libc::SYS_ioctl, "0, 0x40087602, $b"),
+    (libc::SYS_ioctl, "0, 0x401c5820, $b"),
     (libc::SYS_ioctl, "0, 0x541c, \"\\x03\""),
     (libc::SYS_setpriority, "0, 0, -20"),
     (libc::SYS_sched_setscheduler, "0, 1, pack(\"i\", 10)"),

@@ -33,6 +33,29 @@ fn a_tree_stays_where_it_is() {
     }
 }
 
+/// The first thread of a process has ended, and another one goes on: to `ps` it is a zombie.
+#[test]
+fn a_process_whose_first_thread_has_ended_is_ended_with_the_run() {
+    let python = std::process::Command::new("python3")
+        .arg("--version")
+        .output();
+    if !walls_or_skip() || !python.is_ok_and(|done| done.status.success()) {
+        return xtest::skip("it takes Landlock and python3");
+    }
+    let program = "import ctypes, os, threading, time\ndef late():\n    open(os.path.expanduser(\"~/.cache/begun\"), \"w\")\n    time.sleep(2)\n    open(os.path.expanduser(\"~/.cache/late\"), \"w\")\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        threading.Thread(target=late).start()\n        ctypes.CDLL(None).syscall(60, 0)\n    os._exit(0)\n";
+    let workspace = bed(
+        "  - {id: leaves, description: d, sandbox: {level: required, write: [~/.cache]}, run: 'python3 workers/w/leaves.py > /dev/null 2>&1; until [ -e ~/.cache/begun ]; do sleep 0.05; done'}\n",
+    );
+    workspace.write("workers/w/leaves.py", program);
+    workspace.commit_all("program");
+    let daemon = Daemon::start(&workspace);
+    let detail = run(&workspace, "leaves");
+    assert_eq!(outcome(&detail), "succeeded", "{detail}");
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(!workspace.home.join(".cache/late").exists());
+    daemon.stop();
+}
+
 /// A child in a session of its own is ended with the run, before it has done what it may do.
 #[test]
 fn nothing_is_left_running_that_writes_later() {

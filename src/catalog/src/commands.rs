@@ -35,6 +35,9 @@ const EXTENSIONS: [&str; 24] = [
     "lua", "awk", "sed", "jq", "mk", "r", "R", "tcl", "java", "go",
 ];
 
+/// Bytes of the first line of a script that are read; the kernel reads no more.
+const LINE_BYTES_MAX: usize = 256;
+
 /// The paths of files that are executed with more rights than a skill has by default: by hooks, commands of `notify`, of
 /// secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
 pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
@@ -82,6 +85,7 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     if let Some(program) = &config.program {
         found.agent_program(program, workspace);
     }
+    found.interpreters(workspace);
     found.paths
 }
 
@@ -163,7 +167,12 @@ impl PathCollector<'_> {
         match &skill.run {
             RunText::Shell(text) => self.shell(text, &cwd),
             RunText::Argv(argv) => self.argv(argv, &cwd),
-            RunText::Script { interpreter, .. } => self.argv(interpreter, &cwd),
+            RunText::Script {
+                path, interpreter, ..
+            } => {
+                self.paths.push(path.into());
+                self.argv(interpreter, &cwd);
+            }
             RunText::Instructions => {}
         }
         let checks = skill.pre_checks.iter().chain(&skill.checks);
@@ -172,8 +181,35 @@ impl PathCollector<'_> {
         checks.chain(wake).for_each(|text| self.shell(text, &cwd));
     }
 
+    /// Adds the interpreters that the first lines of the scripts name.
+    fn interpreters(&mut self, workspace: &Path) {
+        let mut found = Vec::new();
+        for path in self.paths.iter().filter(|path| path.is_file()) {
+            let mut line = [0; LINE_BYTES_MAX];
+            let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut line));
+            let line = line.get(..read.unwrap_or(0)).unwrap_or_default();
+            let line = String::from_utf8_lossy(line);
+            let Some(words) = line.lines().next().and_then(|line| line.strip_prefix("#!")) else {
+                continue;
+            };
+            let named = words.split_whitespace().filter(|word| word.contains('/'));
+            let directories = [Some(workspace), path.parent()];
+            for directory in directories.into_iter().flatten() {
+                found.extend(named.clone().map(|word| directory.join(word)));
+            }
+        }
+        self.paths.extend(found);
+    }
+
     fn agent_program(&mut self, program: &AgentProgram, workspace: &Path) {
         let words = std::iter::once(&program.binary).chain(&program.args);
+        // An argument may name settings that say which commands the program executes.
+        for part in words.clone().flat_map(|word| word.split('=')) {
+            let place = workspace.join(part);
+            if place.is_file() {
+                self.paths.push(place);
+            }
+        }
         self.argv(&words.cloned().collect::<Vec<_>>(), workspace);
     }
 

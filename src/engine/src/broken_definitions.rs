@@ -89,12 +89,20 @@ fn text_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns absolute paths, and those below `~/`, that follow `file:`, as in `secret: {file: ~/key}`, `key: file:/key` and
-/// `token_file: "/a token"`.
+/// Returns absolute paths, and those below `~/`, that are the value of a key that ends in `file`, as in
+/// `secret: {file: ~/key}`, `key: file:/key` and `"token_file": "/a token"`; also on the next line, and behind an anchor,
+/// a tag or the mark of a block.
 fn paths_in(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, mark) in text.match_indices("file:") {
-        let rest = text[at + mark.len()..].trim_start_matches([' ', '\t']);
+    for (at, key) in text.match_indices("file") {
+        let rest = text[at + key.len()..].trim_start_matches(['"', '\'', ' ', '\t']);
+        let Some(mut rest) = rest.strip_prefix(':').map(str::trim_start) else {
+            continue;
+        };
+        while rest.starts_with(['&', '!', '>', '|']) {
+            let after = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            rest = rest[after..].trim_start();
+        }
         let quote = rest
             .chars()
             .next()
@@ -118,7 +126,8 @@ mod tests {
 
     #[test]
     fn paths_are_found_in_text_that_no_reader_understands() {
-        let text = "env: [{name: A, secret: {file: ~/a}}, \"unclosed\nkey: file:/b\ntoken_file: '/c d'\nfile: rel\nkey: \"file:/e\"\n";
-        assert_eq!(paths_in(text), ["~/a", "/b", "/c d", "/e"]);
+        let text = "env: [{name: A, secret: {file: ~/a}}, \"unclosed\nkey: file:/b\ntoken_file: '/c d'\nfile: rel\nfile: >-\n  /e\n{\"file\": \"/f/g\"}\nfile : &x /h\nfile:\n  ~/i\nrun: /bin/j\n";
+        let expected = ["~/a", "/b", "/c d", "/e", "/f/g", "/h", "~/i"];
+        assert_eq!(paths_in(text), expected);
     }
 }

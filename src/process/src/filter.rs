@@ -122,7 +122,7 @@ pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
         vec![limits_of_others()?, mark_of_runs(1, Some(2))?],
     );
     rules.insert(libc::SYS_setrlimit, vec![mark_of_runs(0, None)?]);
-    rules.insert(libc::SYS_ioctl, typing_for_others()?);
+    rules.insert(libc::SYS_ioctl, refused_ioctls()?);
     let rules = also_with_short_pointers(rules);
     let arch = std::env::consts::ARCH.try_into()?;
     let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
@@ -223,10 +223,20 @@ fn mark_of_runs(resource: u8, new_limit: Option<u8>) -> Result<SeccompRule, Back
     all_of([is_mark].into_iter().chain(sets))
 }
 
-/// Putting characters into the terminal, as if the person before it had typed them.
-fn typing_for_others() -> Result<Vec<SeccompRule>, BackendError> {
-    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2).
-    const CALLS: [libc::Ioctl; 2] = [libc::TIOCSTI, 0x541c];
+/// Putting characters into the terminal, as if the person before it had typed them; and changing flags, version and
+/// project of inodes, which Landlock does not cover.
+fn refused_ioctls() -> Result<Vec<SeccompRule>, BackendError> {
+    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2). The
+    /// others are `FS_IOC_SETFLAGS` and `FS_IOC_SETVERSION`, in both sizes, and `FS_IOC_FSSETXATTR`: ioctl_iflags(2).
+    const CALLS: [libc::Ioctl; 7] = [
+        libc::TIOCSTI,
+        0x541c,
+        0x4008_6602,
+        0x4004_6602,
+        0x4008_7602,
+        0x4004_7602,
+        0x401c_5820,
+    ];
     let rule = |call| all_of([SeccompCondition::new(1, Length::Dword, Is::Eq, call)]);
     CALLS.into_iter().map(rule).collect()
 }

@@ -21,6 +21,8 @@ const ENVIRON_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub(super) struct Stat {
     pub(super) pid: u32,
     pub(super) state: u8,
+    /// Number of threads that have not ended, the first one included.
+    pub(super) threads: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
     /// Start time in clock ticks since boot; with the pid it names a process for ever.
@@ -28,9 +30,10 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// It has exited and waits to be reaped.
+    /// Returns true if it has exited and waits to be reaped. A process whose first thread has ended, while others go on,
+    /// has the same state.
     pub(super) fn is_zombie(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
     /// The pair that names it.
@@ -69,6 +72,7 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
         state: *fields.first()?.as_bytes().first()?,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
+        threads: fields.get(17)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
     })
 }
@@ -309,6 +313,7 @@ mod tests {
         let want = Stat {
             pid: 7,
             state: b'S',
+            threads: 1,
             parent: 5,
             group: 6,
             start: 4242,

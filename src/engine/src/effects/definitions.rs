@@ -24,6 +24,8 @@ const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
 /// What a sandboxed run changes only with a person's approval.
 struct Restricted {
     definitions: DefinitionPaths,
+    /// Directories of `PATH`, relative to the repository.
+    programs: Vec<PathBuf>,
     protected: ProtectedMatcher,
 }
 
@@ -31,7 +33,10 @@ impl Restricted {
     /// Why a change at a path, relative to the repository, is refused.
     fn refuse(&self, path: &Path, is_way: bool, step: Step) -> Result<(), Failure> {
         let shown = path.display();
-        if self.definitions.include(path, is_way) {
+        let is_program = |directory: &PathBuf| {
+            path.starts_with(directory) || is_way && directory.starts_with(path)
+        };
+        if self.definitions.include(path, is_way) || self.programs.iter().any(is_program) {
             let message = format!(
                 "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
             );
@@ -131,8 +136,22 @@ impl Performer {
         let catalog = self.parts.definitions.current();
         Some(Restricted {
             definitions: catalog.definition_paths(repository),
+            programs: self.programs_in(repository),
             protected: catalog.config.protected_files.matcher(),
         })
+    }
+
+    /// Returns the directories of the engine's `PATH` that lie in a repository: the engine and skills with more rights
+    /// would execute what a result puts there.
+    fn programs_in(&self, repository: &Path) -> Vec<PathBuf> {
+        let path = self.parts.environment.get("PATH");
+        let directories = path.map_or("", String::as_str).split(':');
+        let directories = directories.filter(|one| one.starts_with('/'));
+        let inside = directories.filter_map(|one| {
+            let inside = real(one).strip_prefix(repository).map(Path::to_owned);
+            inside.ok().filter(|inside| !inside.as_os_str().is_empty())
+        });
+        inside.collect()
     }
 
     /// Where the engine itself writes in the checkout.

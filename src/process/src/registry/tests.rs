@@ -180,6 +180,7 @@ fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_s
     let dead = Stat {
         pid: u32::MAX,
         state: b'Z',
+        threads: 1,
         parent: std::process::id(),
         group: 900,
         start: EARLY / 10_000 + 1,
@@ -194,6 +195,7 @@ fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_s
     assert_eq!((of(&a, dead), of(&b, dead)), (true, false));
     let living = Stat {
         state: b'R',
+        threads: 1,
         ..dead
     };
     assert_eq!((of(&a, living), of(&b, living)), (false, false));
