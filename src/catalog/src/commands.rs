@@ -73,12 +73,14 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     }
     let skills = || catalog.workers.iter().flat_map(|worker| &worker.skills);
     let networks = skills().filter_map(|skill| Some(&skill.sandbox.as_ref()?.network));
-    let is_network_restricted = networks.into_iter().any(|one| *one != NetworkChoice::Any);
+    let is_network_restricted = networks
+        .into_iter()
+        .any(|network| *network != NetworkChoice::Any);
     for skill in skills() {
         let has_network = skill
             .sandbox
             .as_ref()
-            .is_none_or(|one| one.network != NetworkChoice::None);
+            .is_none_or(|sandbox| sandbox.network != NetworkChoice::None);
         let has_more = has_more_rights(skill) || is_network_restricted && has_network;
         found.skill(skill, workspace, has_more);
     }
@@ -116,7 +118,7 @@ fn is_executable(path: &Path) -> bool {
 /// Returns true for a path with the extension of a language that interpreters read; the file may be missing.
 fn has_extension(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|one| EXTENSIONS.contains(&one)) && !path.is_dir()
+    extension.is_some_and(|name| EXTENSIONS.contains(&name)) && !path.is_dir()
 }
 
 /// Returns true for the name of a program that executes the file that it is given; a version may follow it.

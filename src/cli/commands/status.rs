@@ -37,7 +37,10 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 /// not pushed, or none can be committed.
 fn exit_of(status: &Status) -> Exit {
     let has_no_daemon = status.schedules > 0 && status.pid == std::process::id();
-    let is_blocked = status.failing.iter().any(|one| one.blocked.is_some());
+    let is_blocked = status
+        .failing
+        .iter()
+        .any(|schedule| schedule.blocked.is_some());
     let is_ill = has_no_daemon
         || is_blocked
         || !status.failed_pushes.is_empty()
@@ -196,8 +199,7 @@ pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
     )
 }
 
-/// What is told only where there is something to tell.
-/// What puts a changed configuration in force.
+/// Remedy that puts a changed configuration in force.
 pub(super) const ACCEPT_CONFIG: &str = "commit it, or run `workerctl reload`";
 
 fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, String)> {

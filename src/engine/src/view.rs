@@ -107,7 +107,7 @@ pub(super) struct Watching {
 pub(super) struct View {
     runs: RwLock<BTreeMap<RunId, Arc<RunSnapshot>>>,
     watchers: Mutex<HashMap<RunId, Vec<Watcher>>>,
-    /// Foreground runs that nobody follows any more.
+    /// Foreground runs that have lost their client.
     left: Mutex<HashSet<RunId>>,
     draining: AtomicBool,
     shortage: Mutex<Option<Shortage>>,

@@ -26,7 +26,7 @@ const KEY: &str = "run";
 const LINE_CHARS: usize = 200;
 const COMMAND_LINES: usize = 20;
 
-/// Characters of one input. A longer one cannot be shown whole, so that nobody can agree to it.
+/// Characters of one input. A longer one cannot be shown whole, so the call is refused without a question.
 const VALUE_CHARS: usize = 4_000;
 
 /// Blanks in a row that are shown as such; more could move what follows out of sight.

@@ -43,8 +43,8 @@ pub struct FailedPush {
     /// Number of failed pushes since then.
     #[serde(rename = "try_count")]
     pub tries: u32,
-    /// When a daemon tries again; absent: the push was cancelled, so that only the next result, a reload or a restart of
-    /// the daemon tries again.
+    /// When a daemon tries again; `None` if the push was cancelled. Then only the next result, a reload or a restart of the
+    /// daemon tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
     /// Why the last push failed.

@@ -43,7 +43,7 @@ pub struct ScheduleView {
     /// Failures since its last success.
     #[serde(rename = "failure_count")]
     pub failures: u32,
-    /// Its newest slot, if that could not become a run; absent otherwise.
+    /// Its newest slot, if that could not become a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<BlockedSlot>,
     /// By when it is to have succeeded; absent: nothing is expected of it.
