@@ -227,3 +227,26 @@ fn a_landed_directory_that_looks_like_a_repository_is_none() {
     let pushed = workspace.json(&["run", "pushes"]);
     assert!(!workspace.home.join("victim").exists(), "{pushed}");
 }
+
+/// The engine and skills with more rights would execute what a result puts there.
+#[test]
+fn no_result_changes_a_program_that_others_execute() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - {id: path, description: d, mutating: true, sandbox: required, run: 'mkdir -p bin && echo x > bin/git'}
+  - {id: interpreter, description: d, mutating: true, sandbox: required, run: 'echo x > tools/interpreter'}
+  - {id: privileged, description: d, sandbox: off, run: ./tools/script}
+"#,
+    );
+    workspace.write("tools/script", "#!/usr/bin/env ./tools/interpreter\n");
+    workspace.write("tools/interpreter", "#!/bin/sh\n");
+    workspace.commit_all("tools");
+    let path = std::env::var("PATH").unwrap();
+    for skill in ["path", "interpreter"] {
+        let mut command = workspace.workerctl(&["run", skill, "--json"]);
+        command.env("PATH", format!("{path}:{}/bin", workspace.root.display()));
+        let detail = workspace.start(&mut command).end().expect_code(1).value();
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "definitions_changed", "{skill}: {detail}");
+    }
+}
