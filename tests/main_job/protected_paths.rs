@@ -232,11 +232,11 @@ fn a_landed_directory_that_looks_like_a_repository_is_none() {
 #[test]
 fn no_result_changes_a_program_that_others_execute() {
     let workspace = Workspace::with_skills(
-        r#"
+        r"
   - {id: path, description: d, mutating: true, sandbox: required, run: 'mkdir -p bin && echo x > bin/git'}
   - {id: interpreter, description: d, mutating: true, sandbox: required, run: 'echo x > tools/interpreter'}
   - {id: privileged, description: d, sandbox: off, run: ./tools/script}
-"#,
+",
     );
     workspace.write("tools/script", "#!/usr/bin/env ./tools/interpreter\n");
     workspace.write("tools/interpreter", "#!/bin/sh\n");
