@@ -85,7 +85,7 @@ fn a_failed_push_is_shown_everywhere_until_a_daemon_has_pushed() {
     );
     let status = workspace.run(&["status"]).expect_code(1).stdout;
     assert!(
-        status.contains(why) && status.contains("workerctl reload"),
+        status.contains(why) && status.contains("once a daemon runs"),
         "{status}"
     );
     let obstacles = workspace.json(&["why", "change"])["obstacles"].clone();

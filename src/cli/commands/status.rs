@@ -134,8 +134,8 @@ fn print_alarms(out: &mut Stream<'_>, status: &Status) {
         out.prose(Line::of(BAD, format!("{:<10} ", "notice")).text(text), 11);
     }
     for push in &status.failed_pushes {
-        let text = failed_push(push, times::zone(&status.timezone));
-        let line = Line::of(BAD, format!("{:<10} ", "not pushed")).text(text);
+        let text = failed_push(push, status);
+        let line = Line::of(BAD, format!("{:<10} ", "push")).text(text);
         out.prose(line, 11);
         out.prose(Line::of(DIM, " ".repeat(11)).text(push.hint()), 11);
     }
@@ -169,10 +169,15 @@ pub(super) fn told_of_failures(failing: &FailingView) -> String {
 }
 
 /// Describes a branch that could not be pushed.
-pub(super) fn failed_push(push: &FailedPush, zone: Zone) -> String {
+pub(super) fn failed_push(push: &FailedPush, status: &Status) -> String {
+    let zone = times::zone(&status.timezone);
     let next = match push.next_try {
-        Some(at) => format!("a daemon tries again at {}", at.rfc3339_in(zone)),
-        None => "it was cancelled".to_owned(),
+        _ if status.pid == std::process::id() => "tried again once a daemon runs".to_owned(),
+        Some(at) => {
+            let at = at.rfc3339_in(zone);
+            format!("tried again at {at}, or at once by `workerctl reload`")
+        }
+        None => "cancelled until the next result or `workerctl reload`".to_owned(),
     };
     let runs: Vec<String> = push.runs.iter().map(|run| run.short()).collect();
     format!(

@@ -119,7 +119,7 @@ fn problems_of_delivery(control: &dyn Control) -> Result<Vec<Finding>, Diagnosti
         Finding::new("notices", State::Bad, told_of_notice(notice, zone)).hint(hint)
     };
     let not_pushed = |push: &FailedPush| {
-        Finding::new("push", State::Bad, failed_push(push, zone)).hint(&push.hint())
+        Finding::new("push", State::Bad, failed_push(push, &status)).hint(&push.hint())
     };
     let notices = status.undelivered.iter().map(finding);
     let pushes = status.failed_pushes.iter().map(not_pushed);

@@ -109,9 +109,7 @@ impl FailedPush {
                 "the remote has other commits: run `git pull --rebase {remote} {branch} && git push {remote} {branch}` in {repository}"
             )
         } else {
-            format!(
-                "`git push {remote} {branch}` in {repository} shows the whole error; `workerctl reload` tries again at once"
-            )
+            format!("`git push {remote} {branch}` in {repository} shows the whole error")
         }
     }
 }
