@@ -12,10 +12,11 @@ const SKILLS: &str = "  - {id: asks, description: d, approval_required: true, ru
   - {id: changes, description: d, mutating: true, approval_required: true, retry: {max_attempts: 3, backoff: 10ms}, run: {script: bin/go.sh, interpreter: sh}}
 ";
 
-/// Another program of the same user exchanges the file all the time, in the checkout and in every tree.
+/// A program of the same user that replaces the script all the time, in the checkout and in every tree. It leaves the
+/// copies that execute alone, because no file is safe from other programs of its user.
 struct Swapper<'a> {
     root: &'a Path,
-    trees: &'a Path,
+    trees: PathBuf,
     ended: &'a AtomicBool,
 }
 
@@ -23,7 +24,7 @@ impl Swapper<'_> {
     fn run(&self) {
         while !self.ended.load(Ordering::Relaxed) {
             let mut scripts = vec![self.root.join("workers/w/bin/go.sh")];
-            below(self.trees, 7, &mut scripts);
+            below(&self.trees, 7, &mut scripts);
             for script in scripts.iter().filter(|path| path.exists()) {
                 for text in ["echo other >> \"$HOME/out\"\n", GOOD] {
                     let next = self.root.with_file_name("next");
@@ -83,7 +84,7 @@ fn a_script_that_is_exchanged_after_its_approval_never_runs() {
     let ended = AtomicBool::new(false);
     let swapper = Swapper {
         root: &workspace.root,
-        trees: workspace.state(),
+        trees: workspace.state().join("trees"),
         ended: &ended,
     };
     std::thread::scope(|scope| {
