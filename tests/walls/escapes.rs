@@ -1,6 +1,7 @@
 //! What a run may do to its own tree, and what it leaves behind.
 
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 use crate::workspace::daemon::Daemon;
 use crate::{bed, containers_or_skip, outcome, run, walls_or_skip};
@@ -82,5 +83,31 @@ fn nothing_is_left_running_that_writes_later() {
         assert!(!workspace.home.join(".cache/late").exists(), "{sandbox}");
         assert_eq!(workspace.read("late"), None, "{sandbox}");
         daemon.stop();
+    }
+}
+
+/// A command can read its workspace, so it can lock files there. It gets their locks when its engine is killed.
+#[test]
+fn a_command_that_waits_for_a_lock_keeps_no_engine_from_starting() {
+    let wait = "test \"$WORKERCTL_ATTEMPT\" = 1 || exit 0; for file in . .workerctl/lock; do flock \"$WORKERCTL_WORKSPACE/$file\" sleep 300 & done; wait";
+    for (sandbox, _) in levels() {
+        let workspace = bed(&format!(
+            "  - {{id: waits, description: d, sandbox: {sandbox}, run: {wait:?}}}\n  - {{id: works, description: d, run: 'true'}}\n"
+        ));
+        let daemon = Daemon::start(&workspace);
+        workspace.submit(&["waits"]);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for file in [".", ".workerctl/lock"] {
+            let inode = std::fs::metadata(workspace.root.join(file)).unwrap().ino();
+            let inode = format!(":{inode} ");
+            let waits = |line: &str| line.contains("-> FLOCK") && line.contains(&inode);
+            let locks = || std::fs::read_to_string("/proc/locks").unwrap();
+            while !locks().lines().any(waits) {
+                assert!(Instant::now() < deadline, "{}", locks());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        daemon.kill();
+        workspace.run(&["run", "works"]).expect_code(0);
     }
 }

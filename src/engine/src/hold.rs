@@ -9,6 +9,7 @@ use rustix::fs::Access;
 
 use super::{ENGINE_RUNNING, EngineOptions, unusable};
 use crate::model::{Diagnostic, Kind};
+use crate::process::end_orphans_with_open;
 use crate::store::identity;
 use crate::store::lock::{self, Holder, Lock, LockError, LockState, UNNAMED_HINT};
 
@@ -29,8 +30,12 @@ impl Hold {
             .socket
             .as_ref()
             .map(|socket| socket.display().to_string());
-        let state = Lock::of_state(&options.state_dir, &holder).map_err(|e| refused_lock(&e))?;
-        let workspace = Lock::of_workspace(root, &holder).map_err(|e| refused_lock(&e))?;
+        let (state, workspace) = free_of_orphans(root, &options.state_dir, || {
+            let state = Lock::of_state(&options.state_dir, &holder);
+            let state = state.map_err(|e| refused_lock(&e))?;
+            let workspace = Lock::of_workspace(root, &holder).map_err(|e| refused_lock(&e))?;
+            Ok((state, workspace))
+        })?;
         Ok(Hold {
             root: root.to_path_buf(),
             holder,
@@ -54,12 +59,36 @@ impl Hold {
     }
 }
 
+/// Takes a lock again if processes that a dead engine has left had it, which are ended. A command can read the
+/// workspace, so it can wait for a lock there and get it when its engine is killed.
+fn free_of_orphans<T>(
+    workspace: &Path,
+    state_dir: &Path,
+    take: impl Fn() -> Result<T, Diagnostic>,
+) -> Result<T, Diagnostic> {
+    let taken = take();
+    if !matches!(&taken, Err(refused) if refused.code == ENGINE_RUNNING) {
+        return taken;
+    }
+    let state = state_dir.join(lock::LOCK_NAME);
+    let file = workspace.join(lock::WORKSPACE_FOLDER).join(lock::LOCK_NAME);
+    match end_orphans_with_open(&[&state, &file, workspace]) {
+        0 => taken,
+        ended => {
+            tracing::warn!(ended, "ended processes of an earlier engine that kept its locks");
+            take()
+        }
+    }
+}
+
 /// Refuses where an engine with another state directory has the workspace, or its store is another one.
 ///
 /// # Errors
 /// Says who has it, or where its store is. Nothing was made.
 pub fn refuse_unfit(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
-    refuse_where_held(workspace, state_dir)?;
+    free_of_orphans(workspace, state_dir, || {
+        refuse_where_held(workspace, state_dir)
+    })?;
     identity::check(workspace, state_dir)?;
     create_state_dir(state_dir)
 }

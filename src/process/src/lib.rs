@@ -54,7 +54,9 @@ pub use live::LiveRecord;
 pub use memory::give_back_memory;
 pub use open_files::{open_files_cause, with_cause};
 pub use origin::{is_command_of_run, origin_of, user_is_kept};
-pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans, is_within};
+pub use orphans::{
+    OrphansEnded, OrphansRemain, end_orphans_with_open, find_and_end_orphans, is_within,
+};
 pub use owner::{Origin, Owner, Undecided};
 pub use registry::become_subreaper;
 pub use run::run;

@@ -1,7 +1,10 @@
 //! Ends what is left of a run whose engine has died: processes that are not our children.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -202,6 +205,70 @@ impl<'a> Search<'a> {
         let [run, _] = procfs::environment_of(process.pid, [RUN_VARIABLE, RUN_VARIABLE]);
         run.as_deref() == Some(self.run)
     }
+}
+
+/// Kills commands of engines that have died if they have one of `files` open, and so may have locked it, or wait for
+/// its lock. Returns their number.
+///
+/// They are known by the mark of a command; those that a living engine has started are spared.
+pub fn end_orphans_with_open(files: &[&Path]) -> usize {
+    let wanted: HashSet<(u64, u64)> = files
+        .iter()
+        .filter_map(|path| fs::metadata(path).ok())
+        .map(|found| (found.dev(), found.ino()))
+        .collect();
+    let find = || -> Vec<Stat> {
+        let all = procfs::all();
+        let by_pid: HashMap<u32, &Stat> = all.iter().map(|stat| (stat.pid, stat)).collect();
+        let spared = ourselves_and_above(&by_pid);
+        all.iter()
+            .filter(|process| {
+                !spared.contains(&process.pid)
+                    && !process.is_zombie()
+                    && tag::is_of_command(process.pid)
+                    && !descends_from_engine(process, &by_pid)
+                    && has_open(process.pid, &wanted)
+            })
+            .copied()
+            .collect()
+    };
+    let until = Instant::now() + KILLED_WAIT;
+    let mut ended = HashSet::new();
+    loop {
+        let left = find();
+        if left.is_empty() || Instant::now() >= until {
+            return ended.len();
+        }
+        // Halted first, so that none of them is replaced by a child while the others are killed.
+        for what in [Signal::STOP, Signal::KILL] {
+            for process in &left {
+                signal::send(process, what);
+            }
+        }
+        ended.extend(left.iter().map(Stat::identity));
+        wait_for_one(&left, LOOK_AGAIN);
+    }
+}
+
+fn descends_from_engine(process: &Stat, by_pid: &HashMap<u32, &Stat>) -> bool {
+    let mut seen = HashSet::new();
+    let mut next = process.parent;
+    while seen.insert(next)
+        && let Some(parent) = by_pid.get(&next)
+    {
+        if tag::is_of_engine(next) {
+            return true;
+        }
+        next = parent.parent;
+    }
+    false
+}
+
+fn has_open(pid: u32, wanted: &HashSet<(u64, u64)>) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+    descriptors.into_iter().flatten().flatten().any(|entry| {
+        fs::metadata(entry.path()).is_ok_and(|found| wanted.contains(&(found.dev(), found.ino())))
+    })
 }
 
 /// This process and those it descends from, which never are anybody's orphans.

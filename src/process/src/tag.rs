@@ -110,6 +110,11 @@ pub(super) fn is_of_command(pid: u32) -> bool {
     tag.is_some() && tag != INHERITED.get().copied().flatten()
 }
 
+/// Returns true if `pid` carries the tag of an engine: it is one, or was forked by one a moment ago.
+pub(super) fn is_of_engine(pid: u32) -> bool {
+    lock_limit_of(pid).is_some_and(|value| value & !RANDOM_MASK == ENGINE_SIGNATURE)
+}
+
 fn is_tag(value: u64) -> bool {
     [SIGNATURE, ENGINE_SIGNATURE].contains(&(value & !RANDOM_MASK))
 }
