@@ -77,6 +77,7 @@ impl Definitions {
         let mut catalog = loading::load_thoroughly(workspace, environment);
         let found = readiness::problems(&catalog);
         catalog.problems.extend(found);
+        readiness::raise_scheduled(&mut catalog);
         catalog
             .problems
             .sort_by(|one, other| one.place.cmp(&other.place));

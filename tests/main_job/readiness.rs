@@ -10,6 +10,8 @@ const SKILLS: &str = r"
   - {id: remote, description: d, mutating: true, push: upstream, run: 'true'}
   - {id: directory, description: d, cwd: nowhere, run: 'true'}
   - {id: tool, description: d, required_tools: [no-such-tool], run: 'true'}
+  - {id: model, description: d, instructions: think, schedule: '@daily'}
+  - {id: unused, description: d, instructions: think}
   - {id: fine, description: d, mutating: true, branch: main, run: 'true'}
 ";
 
@@ -18,9 +20,10 @@ fn checked(workspace: &Workspace) -> Vec<(String, String)> {
     let found = workspace.run(&["check", "--json"]).expect_code(0).value();
     let problems = found["problems"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let problems = problems.filter(|one| one["severity"] == "warning");
     let named = problems.map(|one| (text(&one["code"]), text(&one["skill"])));
     named
-        .filter(|(code, _)| code.ends_with("-missing") || code == "workers-elsewhere")
+        .filter(|(code, _)| code.ends_with("-missing") || code == "no-executor")
         .collect()
 }
 
@@ -32,6 +35,7 @@ fn what_can_never_run_is_found_before_it_is_run() {
         ("remote-missing", "remote"),
         ("cwd-missing", "directory"),
         ("tool-missing", "tool"),
+        ("no-executor", "model"),
     ];
     let found = checked(&workspace);
     let found: Vec<_> = found
@@ -40,11 +44,13 @@ fn what_can_never_run_is_found_before_it_is_run() {
         .collect();
     assert_eq!(found, expected);
     let doctor = workspace.run(&["doctor"]).expect_code(1).stdout;
+    assert!(doctor.contains("`unused` is unavailable"), "{doctor}");
     for (_, skill) in expected {
-        assert!(
-            doctor.contains(&format!("`w/{skill}` cannot run")),
-            "{doctor}"
-        );
+        let cannot = [
+            format!("`w/{skill}` cannot run"),
+            format!("`{skill}` is unavailable"),
+        ];
+        assert!(cannot.iter().any(|text| doctor.contains(text)), "{doctor}");
         let done = workspace.run(&["run", skill, "-q"]);
         assert!([4, 6].contains(&done.code), "{skill}: {done:?}");
     }
@@ -53,7 +59,10 @@ fn what_can_never_run_is_found_before_it_is_run() {
     std::fs::create_dir(workspace.root.join("nowhere")).unwrap();
     assert_eq!(
         checked(&workspace),
-        [("tool-missing".to_owned(), "tool".to_owned())]
+        expected[3..]
+            .iter()
+            .map(|(code, skill)| ((*code).to_owned(), (*skill).to_owned()))
+            .collect::<Vec<_>>()
     );
 }
 

@@ -242,7 +242,7 @@ fn report_syntax(
         report.error("yaml-aliases", place, message, "write the values out");
     } else if message.contains("recursion limit") {
         report.error("yaml-nesting", place, message, "nest less deeply");
-    } else if message.contains("more than one document") && has_mark(source, range) {
+    } else if message.contains("more than one document") && has_mark(source, range.clone()) {
         let message = "a second document follows".to_owned();
         let hint = "keep one definition in a file";
         report.error("multiple-documents", place, message, hint);
@@ -255,6 +255,13 @@ fn report_syntax(
                 "a value that begins with `{` is read as a map".to_owned(),
                 "quote the placeholder: put the whole value into double quotes",
             );
+            return;
+        }
+        let yaml = source.text().get(range.clone()).unwrap_or_default();
+        if let Some(at) = syntax::unclosed_quote(yaml) {
+            let place = source.place(range.start + at);
+            let (plain, hint) = syntax::UNCLOSED_QUOTE;
+            report.error("yaml-syntax", place, plain.to_owned(), hint);
             return;
         }
         let (plain, hint) = syntax::explain(source, offset, &message);

@@ -44,7 +44,7 @@ pub(crate) fn quote_prose(
         .find_map(|line| quoted(source, line))
 }
 
-/// Quotes a `name` or `description` of the whole document that begins with a bracket and so is a list to YAML:
+/// Quotes the `description` of the whole document if it begins with a bracket and so is a list to YAML:
 /// `description: [beta]`. Gives the whole new text and the line that changed.
 pub(crate) fn quote_listed(
     source: &Source,
@@ -54,21 +54,15 @@ pub(crate) fn quote_listed(
     let Tree::Map(pairs) = tree else {
         return None;
     };
-    let listed = |text: &str| {
-        let value = pairs.iter().find_map(|(key, value)| match key {
-            Tree::Text(key) if key == text => Some(value),
-            _ => None,
-        });
-        matches!(value, Some(Tree::List(_)))
+    let listed = |(key, value): &(Tree, Tree)| {
+        matches!(key, Tree::Text(key) if key == "description") && matches!(value, Tree::List(_))
     };
-    let key = ["name", "description"]
-        .into_iter()
-        .find(|key| listed(key))?;
-    let head = format!("{key}: [");
+    pairs.iter().find(|pair| listed(pair))?;
+    let head = "description: [";
     // A list that goes on in the next line is one.
     let whole = |line: &usize| {
         let text = source.line(*line).trim_end();
-        text.starts_with(&head) && text.ends_with(']')
+        text.starts_with(head) && text.ends_with(']')
     };
     let line = lines.find(whole)?;
     quoted(source, line)
@@ -93,6 +87,10 @@ fn quoted(source: &Source, line: usize) -> Option<(String, usize)> {
 }
 
 fn quoted_line(line: &str) -> Option<String> {
+    // The name of a skill decides which one runs, so it is never guessed.
+    if line.starts_with("name:") {
+        return None;
+    }
     let colon = line.find(": ")?;
     let key = line[..colon].trim_start();
     let key = key.strip_prefix("- ").unwrap_or(key).trim_start();
@@ -208,12 +206,16 @@ mod tests {
                 "  - check: `make` passes",
                 Some("  - check: \"`make` passes\""),
             ),
-            ("name: @me", Some("name: \"@me\"")),
-            ("name: [draft] plan", Some("name: \"[draft] plan\"")),
-            ("name: plain", None),
+            ("  name: @me", Some("  name: \"@me\"")),
+            ("  name: plain", None),
+            ("name: @me", None),
+            ("name: \"quoted\": x", None),
             ("mutating: a: b", None),
             ("command: a: b", None),
-            ("name: \"quoted\": x", Some("name: \"\\\"quoted\\\": x\"")),
+            (
+                "  name: \"quoted\": x",
+                Some("  name: \"\\\"quoted\\\": x\""),
+            ),
             (
                 "description: \"Use when asked \"do it\" now\"",
                 Some("description: \"Use when asked \\\"do it\\\" now\""),

@@ -61,6 +61,87 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
+/// What an unclosed quote is called at its own place, and what to do.
+pub(crate) const UNCLOSED_QUOTE: (&str, &str) = (
+    "a quote is opened here and never closed",
+    "close it at the end of the value",
+);
+
+/// Returns the offset of a quote that begins a value and is not closed in its line, although the text that it encloses
+/// ends nowhere, or ends in front of other text. The parser only reports the place where it noticed.
+pub(crate) fn unclosed_quote(yaml: &str) -> Option<usize> {
+    let mut rest = 0;
+    // The indentation of a key whose value is a block of literal text.
+    let mut literal = None;
+    while let Some(line) = yaml[rest..].split_inclusive('\n').next() {
+        let (start, text) = (rest, line.trim_end());
+        rest += line.len();
+        let indentation = text.len() - text.trim_start().len();
+        if text.is_empty() || literal.is_some_and(|of| indentation > of) {
+            continue;
+        }
+        literal = None;
+        if text.trim_start().starts_with('#') {
+            continue;
+        }
+        let Some(at) = value_at(text) else { continue };
+        let value = &text[at..];
+        if value.starts_with(['|', '>']) {
+            literal = Some(indentation);
+        } else if value.starts_with(['"', '\'']) {
+            let opened = start + at;
+            let Some(closed) = closing_quote(&yaml[opened..]).map(|length| opened + length) else {
+                return Some(opened);
+            };
+            let after = yaml[closed..].lines().next().unwrap_or_default().trim();
+            let ends = after.is_empty() || after.starts_with(['#', ':']);
+            if closed > start + text.len() {
+                if !ends {
+                    return Some(opened);
+                }
+                // The next line that is looked at is the one after the end of this value.
+                let line_end = yaml[closed..]
+                    .find('\n')
+                    .map_or(yaml.len(), |at| closed + at + 1);
+                rest = line_end;
+            }
+        }
+    }
+    None
+}
+
+/// Returns where the value begins in a line of the form `key: value` or `- value`.
+fn value_at(line: &str) -> Option<usize> {
+    let mut at = line.len() - line.trim_start().len();
+    while let Some(item) = line[at..].strip_prefix("- ") {
+        at = line.len() - item.trim_start().len();
+    }
+    let is_quoted = line[at..].starts_with(['"', '\'']);
+    let value = match line[at..].find(": ") {
+        Some(colon) if !is_quoted => at + colon + 2,
+        _ => at,
+    };
+    let value = line.len() - line[value..].trim_start().len();
+    (value < line.len()).then_some(value)
+}
+
+/// Returns the length of the quoted text that `text` begins with, with both quotes; `None` if it is not closed.
+fn closing_quote(text: &str) -> Option<usize> {
+    let quote = text.chars().next()?;
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' if quote == '"' => drop(characters.next()),
+            '\'' if quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == '\'') => {
+                characters.next();
+            }
+            _ if character == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
 const TAB: (&str, &str) = ("a tab stands where only spaces may", "indent with spaces");
 
 const UNKNOWN: (&str, &str) = (
@@ -101,4 +182,28 @@ pub(crate) fn explain(
         .filter(plain_key)
         .map(|key| hint.replacen("put the value", &format!("put the value of `{key}`"), 1));
     (plain, named.unwrap_or_else(|| hint.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unclosed_quote;
+
+    #[test]
+    fn an_unclosed_quote_is_found_where_it_is_opened() {
+        let table = [
+            ("a: \"b\nc: d\n", Some(3)),
+            ("a: 'b\nc: 'd'\n", Some(3)),
+            ("- a: 1\n  b: \"c\n  d: \"e f\"\n", Some(12)),
+            ("- \"a\n- b\n", Some(2)),
+            ("a: \"b \\\" c\"\nd: 'e''f'\n", None),
+            ("a: \"b\n  c\"\nd: \"e\n", Some(14)),
+            ("a: |\n  b: \"c\n# d: \"e\nf: 'g\n", Some(24)),
+            ("\"a\": b\n", None),
+            ("a: b \"c\n", None),
+            ("", None),
+        ];
+        for (yaml, expected) in table {
+            assert_eq!(unclosed_quote(yaml), expected, "{yaml:?}");
+        }
+    }
 }

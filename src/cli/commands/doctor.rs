@@ -24,7 +24,7 @@ use crate::cli::render::times;
 use crate::cli::repository::{author, locate};
 use crate::cli::session::Session;
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Config, Diagnostic, Kind, Problem};
+use crate::model::{Config, Diagnostic, Kind, Problem, Severity};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -256,7 +256,11 @@ fn checked(definitions: &Definitions) -> Finding {
 }
 
 fn unready(problem: &Problem) -> Finding {
-    let finding = Finding::new("skill", State::Care, &problem.message);
+    let state = match problem.severity {
+        Severity::Note => State::Hint,
+        Severity::Warning | Severity::Error => State::Care,
+    };
+    let finding = Finding::new("skill", state, &problem.message);
     match &problem.hint {
         Some(hint) => finding.hint(hint),
         None => finding,

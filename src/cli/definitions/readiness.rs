@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::cli::repository;
 use crate::engine::check_tools;
 use crate::model::config::CONFIG_FILE;
@@ -19,13 +19,32 @@ const ENTRIES_MAX: usize = 5_000;
 const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
 
 /// Codes of the problems, for `doctor`.
-pub(crate) const CODES: [&str; 5] = [
+pub(crate) const CODES: [&str; 6] = [
+    NO_EXECUTOR,
     "branch-missing",
     "remote-missing",
     "cwd-missing",
     "tool-missing",
     "workers-elsewhere",
 ];
+
+/// Raises the severity of missing models for skills with schedules: all their runs would fail.
+pub(super) fn raise_scheduled(catalog: &mut Catalog) {
+    let Catalog {
+        problems,
+        schedules,
+        ..
+    } = catalog;
+    for problem in problems.iter_mut().filter(|one| one.code == NO_EXECUTOR) {
+        let is_scheduled = schedules.iter().any(|schedule| {
+            Some(&schedule.skill.worker) == problem.worker.as_ref()
+                && Some(&schedule.skill.skill) == problem.skill.as_ref()
+        });
+        if is_scheduled {
+            problem.severity = Severity::Warning;
+        }
+    }
+}
 
 /// Branches and remotes of a repository; `None`: there is none.
 type Repositories = BTreeMap<PathBuf, Option<repository::Names>>;

@@ -75,7 +75,10 @@ fn free_of_orphans<T>(
     match end_orphans_with_open(&[&state, &file, workspace]) {
         0 => taken,
         ended => {
-            tracing::warn!(ended, "ended processes of an earlier engine that kept its locks");
+            tracing::warn!(
+                ended,
+                "ended processes of an earlier engine that kept its locks"
+            );
             take()
         }
     }

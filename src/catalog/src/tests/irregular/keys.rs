@@ -187,6 +187,15 @@ pub(super) const SYNTAX: &[Irregular] = &[
         ),
     ),
     rejected(
+        CLAUDE,
+        "---\nname: a: b\ndescription: One\n---\nDo it.\n",
+        (
+            "yaml-syntax",
+            "holds a colon",
+            "the value of `name` in double quotes",
+        ),
+    ),
+    rejected(
         AGENTS,
         "---\nname: a\ndescription: One\nmetadata:\n\tauthor: me\n---\nDo it.\n",
         ("yaml-syntax", "a tab stands", "indent with spaces"),
