@@ -263,8 +263,6 @@ pub struct Finished {
     pub dropped_bytes: u64,
     /// Processes that outlived the first one and were ended here.
     pub survivors_ended: u32,
-    /// Processes that could not be ended, by id: another user's, or stuck in the kernel.
-    pub survivors_left: Vec<u32>,
     /// Why [`Command::stdout_file`] is incomplete, if it is.
     pub stdout_file_error: Option<io::Error>,
 }

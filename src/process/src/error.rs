@@ -11,7 +11,7 @@ use super::stop::StopKind;
 use super::wall::WallError;
 
 /// Why a command was not run to its end. Whenever this is returned, no process of it is left
-/// running, except after `Io` with the step `end the command`.
+/// running, except after `Remain`, and after `Io` with the step `end the command`.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// Neither the program nor, for a script, its interpreter exists.
@@ -77,6 +77,15 @@ pub enum SpawnError {
         /// Why.
         #[from]
         source: WallError,
+    },
+    /// Processes of the command are still there after KILL, so what it leaves may still change.
+    #[error(
+        "processes {pids:?} of the command are still there after KILL; hint: they belong to another user or hang in \
+         the kernel, see `ps -o pid,user,stat,wchan,args -p PID`"
+    )]
+    Remain {
+        /// Their ids.
+        pids: Vec<u32>,
     },
     /// Anything else that the kernel refused.
     #[error("cannot {step}")]

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpgid, waitid};
+
 /// Most processes that one walk looks at; twice the highest number that kernels allow by default.
 const PROCESSES_MAX: usize = 1 << 16;
 
@@ -42,9 +44,32 @@ impl Stat {
     }
 }
 
+/// The start time of a child that `/proc` hides: it cannot be known.
+const HIDDEN_START: u64 = u64::MAX;
+
 /// The process `pid`, if there is one.
 pub(super) fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(pid, &read(&format!("/proc/{pid}/stat"))?)
+    match read(&format!("/proc/{pid}/stat")) {
+        Some(text) => parse_stat(pid, &text),
+        None => hidden_child(pid),
+    }
+}
+
+/// A child of ours that `/proc` hides (`hidepid=`, `ProtectProc=`), because it made itself not dumpable or belongs to
+/// another user.
+fn hidden_child(pid: u32) -> Option<Stat> {
+    let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let has_ended = waitid(WaitId::Pid(number), look).ok()?.is_some();
+    Some(Stat {
+        pid,
+        state: if has_ended { b'Z' } else { b'S' },
+        threads: 1,
+        parent: std::process::id(),
+        group: getpgid(Some(number))
+            .map_or(0, |group| group.as_raw_nonzero().get().cast_unsigned()),
+        start: HIDDEN_START,
+    })
 }
 
 /// A short file of the kernel. The standard library would ask for its length first, which such a
@@ -266,12 +291,36 @@ pub(super) fn control_group_of(pid: u32) -> Option<PathBuf> {
 }
 
 /// The soft limit of file locks of `pid`; see [`super::tag`]. `None`: unlimited or not readable.
+///
+/// The system call is asked first because it also answers for processes that `/proc` hides.
 pub(super) fn lock_limit_of(pid: u32) -> Option<u64> {
+    let number = i32::try_from(pid).ok()?;
+    let mut found = libc::rlimit64 {
+        rlim_cur: libc::RLIM64_INFINITY,
+        rlim_max: libc::RLIM64_INFINITY,
+    };
+    #[expect(
+        unsafe_code,
+        reason = "rustix only asks for a limit of another process while it sets one"
+    )]
+    // SAFETY: the kernel writes one structure to `found`, and reads nothing.
+    let result =
+        unsafe { libc::prlimit64(number, libc::RLIMIT_LOCKS, std::ptr::null(), &raw mut found) };
+    if result == 0 {
+        return Some(found.rlim_cur).filter(|limit| *limit != libc::RLIM64_INFINITY);
+    }
+    // The limits of other users' processes are no secret.
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The number that the kernel gave to the newest process of this pid namespace.
+pub(super) fn newest_pid() -> Option<u32> {
+    let text = String::from_utf8(read("/proc/loadavg")?).ok()?;
+    text.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// The inode numbers of the pipes that `pid` has open, as far as they may be read.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use rustix::thread::gettid;
@@ -18,6 +19,7 @@ use super::command::{ATTEMPT_VARIABLE, Command, RUN_VARIABLE};
 use super::descriptors;
 use super::owner::{Origin, Owner};
 use super::procfs::{self, Families, Stat};
+use super::signal;
 use super::tag::{self, Mark};
 
 static LIVE: Mutex<Vec<Arc<Live>>> = Mutex::new(Vec::new());
@@ -65,6 +67,13 @@ const TAG_ROUNDS_MAX: usize = 16;
 
 /// Most looks at our children while they vanish under our eyes.
 const LISTINGS_MAX: usize = 64;
+
+/// For how long one chase goes on.
+const CHASE: Duration = Duration::from_millis(3);
+
+/// How far ahead of the newest process a chase tries numbers, and how often before it asks for the newest one again.
+const CHASE_AHEAD: u32 = 6;
+const CHASE_ROUNDS: usize = 8;
 
 impl Live {
     fn pid(&self) -> Option<u32> {
@@ -236,6 +245,22 @@ impl Registration {
         found
     }
 
+    /// Kills a chain of processes each of which starts the next one and ends, so that none lives long enough to be
+    /// looked up. The kernel hands out numbers in order, so the next ones are tried until they carry the tag.
+    pub(super) fn chase(&self) {
+        let until = Instant::now() + CHASE;
+        while Instant::now() < until {
+            let Some(newest) = procfs::newest_pid() else {
+                return;
+            };
+            for _ in 0..CHASE_ROUNDS {
+                for pid in newest..newest.saturating_add(CHASE_AHEAD) {
+                    signal::kill_tagged(pid, self.live.tag);
+                }
+            }
+        }
+    }
+
     /// Bytes that processes of it wrote which were reaped here.
     pub(super) fn reaped_bytes(&self) -> u64 {
         self.live.reaped_bytes.load(Ordering::SeqCst)
@@ -283,7 +308,7 @@ pub(super) fn reap_adopted() {
 fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
     let mut tags = ADOPTED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
-    for _ in 0..LISTINGS_MAX {
+    for listing in 1..=LISTINGS_MAX {
         found.clear();
         let mut vanished = false;
         let children = Families::now().children(std::process::id());
@@ -307,6 +332,15 @@ fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> V
                     return found;
                 }
             } else {
+                // The dead of a chain of processes that goes on stand for the one that lives: it was never seen.
+                if let (Some(process), Some(mark), LISTINGS_MAX) = (process, mark, listing)
+                    && wanted(&process, mark, &commands)
+                {
+                    found.push(Stat {
+                        state: b'S',
+                        ..process
+                    });
+                }
                 let its = |live: &&Arc<Live>| is_left_by(live, process, mark, &commands);
                 vanished |= reap_if_dead(child, commands.iter().find(its));
             }

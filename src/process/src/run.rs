@@ -350,8 +350,12 @@ impl<'a> Watch<'a> {
 
     fn finish(mut self) -> Result<Finished, SpawnError> {
         let status = self.reap()?;
+        if !self.left.is_empty() {
+            let pids = std::mem::take(&mut self.left);
+            return Err(SpawnError::Remain { pids });
+        }
         let exited_at = self.exited_at.unwrap_or_else(Instant::now);
-        let survivors = self.outlived.len().saturating_sub(self.left.len());
+        let survivors = self.outlived.len();
         Ok(Finished {
             status,
             ended: self.ended,
@@ -360,7 +364,6 @@ impl<'a> Watch<'a> {
             stderr_bytes: self.stderr.bytes,
             dropped_bytes: self.stdout.dropped() + self.stderr.dropped(),
             survivors_ended: u32::try_from(survivors).unwrap_or(u32::MAX),
-            survivors_left: std::mem::take(&mut self.left),
             stdout_file_error: self.stdout.take_copy_error(),
         })
     }

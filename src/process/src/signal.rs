@@ -26,6 +26,20 @@ pub(super) fn send(process: &Stat, signal: Signal) {
     }
 }
 
+/// Kills the process that has the number `pid` at this moment, if it carries the tag of a command.
+pub(super) fn kill_tagged(pid: u32, tag: u64) {
+    let is_tagged = || procfs::lock_limit_of(pid) == Some(tag);
+    // Most numbers are nobody's, or another process's, so they are asked for before a descriptor pins one.
+    if !is_tagged() {
+        return;
+    }
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pidfd = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    if let Some(pidfd) = pidfd.filter(|_| is_tagged()) {
+        let _ = pidfd_send_signal(pidfd, Signal::KILL);
+    }
+}
+
 /// Sends `signal` to the group of a child of ours that was not yet reaped, which is what keeps
 /// the group's number from being used again.
 pub(super) fn send_to_group(leader: Pid, signal: Signal) {

@@ -272,6 +272,7 @@ pub(super) fn refused(error: &SpawnError) -> Ran {
         SpawnError::Malformed { .. } => "malformed",
         SpawnError::StoppedBeforeStart { .. } => "stopped",
         SpawnError::Wall { .. } => "sandbox",
+        SpawnError::Remain { .. } => "processes_remain",
         SpawnError::Io { .. } => "io",
     };
     not_started(code, &crate::model::diagnostic::chain(error))
