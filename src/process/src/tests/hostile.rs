@@ -230,3 +230,58 @@ fn no_chain_of_processes_survives() {
         }
     }
 }
+
+#[test]
+#[ignore = "a program of the test below"]
+#[expect(unsafe_code, reason = "no program makes itself not dumpable")]
+fn a_hidden_process() {
+    // SAFETY: the child only calls the kernel, which may be done after a fork of a process with threads.
+    unsafe {
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        libc::setsid();
+        libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        libc::sleep(60);
+        libc::_exit(0);
+    }
+}
+
+#[test]
+#[ignore = "run by `no_hidden_process_survives`, as an ordinary user from whom `/proc` hides"]
+fn no_hidden_process_survives_alone() {
+    let name = "tests::hostile::a_hidden_process";
+    let own = std::env::current_exe().unwrap();
+    let text = format!("{} --ignored --exact {name} > /dev/null", own.display());
+    let mut command = sh(&text);
+    command.limits.grace = Duration::ZERO;
+    let sink = &mut Kept::new();
+    let finished = run(&command, &never(), sink).unwrap();
+    assert_eq!(finished.survivors_ended, 1, "{finished:?}");
+    let tag = sink.record.as_ref().unwrap().tag;
+    for pid in 2..=procfs::newest_pid().unwrap() {
+        assert_ne!(procfs::lock_limit_of(pid), tag, "process {pid}");
+    }
+}
+
+#[test]
+fn no_hidden_process_survives() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [directory.path(), &program] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).unwrap();
+    }
+    let within = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
+                  \"$0\" --ignored --exact tests::hostile::no_hidden_process_survives_alone";
+    let mut hidden = std::process::Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", within]).arg(&program);
+    let output = hidden.current_dir("/").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("running 1 test") {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return xtest::skip(&format!("`/proc` cannot be mounted here: {}", why.trim()));
+    }
+    assert!(output.status.success(), "{text}");
+}
