@@ -350,3 +350,26 @@ echo more >> tracked.txt
         workspace.git(&["fsck", "--strict"]);
     }
 }
+
+/// Triggers and `land` believe the trailer: a commit that names another run would not count as new, or as that run's.
+#[test]
+fn a_commit_that_names_another_run_does_not_land() {
+    let text = "git commit -q --allow-empty -m x -m \"Run-Id: $(git log -1 --format='%(trailers:key=Run-Id,valueonly)' | head -1)\"";
+    let skills = format!(
+        "  - {{id: first, description: d, mutating: true, run: 'echo 1 >> tracked.txt'}}\n  - {{id: merges, description: d, mutating: true, run: git merge -q --no-ff -m m topic}}\n  - {{id: sly, description: d, mutating: true, run: {}}}\n",
+        serde_json::to_string(text).unwrap()
+    );
+    let workspace = Workspace::with_skills(&skills);
+    workspace.git(&["branch", "topic"]);
+    workspace.run(&["run", "first"]).expect_code(0);
+    let tip = workspace.git(&["rev-parse", "HEAD"]);
+    let detail = workspace.run(&["run", "sly", "--json"]).value();
+    let failure = &detail["summary"]["outcome"]["failure"];
+    assert_eq!(failure["code"], "foreign_run_id", "{detail:#}");
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), tip);
+    // Commits of other runs that the repository has already may be merged.
+    workspace.git(&["branch", "-f", "topic", "main"]);
+    workspace.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    workspace.run(&["run", "merges"]).expect_code(0);
+    assert_eq!(workspace.git(&["merge-base", "HEAD", "topic"]), tip);
+}

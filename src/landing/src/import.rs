@@ -101,6 +101,15 @@ fn write_pack(
         let message = format!("a commit of the skill has {why}, which other repositories refuse");
         return Err(LandError::refused("bad_object", message));
     }
+    let real = open(request.repository, RepositoryOpenFlags::empty(), "open the repository")?;
+    let named = objects::run_named_by_others(&source, &real, &objects, request.run);
+    if let Some(other) = named.map_err(fail)? {
+        let message = format!(
+            "a commit of the skill has the trailer `Run-Id: {}`, which names another run; remove it from the message (`git cherry-pick` and `git rebase` copy trailers)",
+            other.escape_debug()
+        );
+        return Err(LandError::refused("foreign_run_id", message));
+    }
     for oid in objects {
         pack.insert_object(oid, None).map_err(fail)?;
     }

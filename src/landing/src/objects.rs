@@ -5,6 +5,8 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Odb, Repository};
 
+use crate::ids::RunId;
+
 /// A name in a tree that git reads itself.
 const MODULES: &[u8] = b".gitmodules";
 
@@ -23,6 +25,32 @@ pub(crate) fn first_problem(
         };
         if problem.is_some() {
             return Ok(problem);
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the id of another run that the message of a new commit names in a trailer `Run-Id`: triggers and landings
+/// believe this trailer. Commits that the real repository has already are not new.
+pub(crate) fn run_named_by_others(
+    source: &Repository,
+    real: &Repository,
+    objects: &[git2::Oid],
+    run: &RunId,
+) -> Result<Option<String>, git2::Error> {
+    let known = real.odb()?;
+    for oid in objects.iter().filter(|oid| !known.exists(**oid)) {
+        let Ok(commit) = source.find_commit(*oid) else {
+            continue;
+        };
+        let message = String::from_utf8_lossy(commit.message_bytes());
+        let mut named = message.lines().filter_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim().eq_ignore_ascii_case("Run-Id")).then(|| value.trim().to_owned())
+        });
+        let own = run.to_string();
+        if let Some(other) = named.find(|named| *named != own) {
+            return Ok(Some(other));
         }
     }
     Ok(None)
