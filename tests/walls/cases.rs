@@ -247,7 +247,7 @@ pub(crate) const HARMLESS_IN_A_CONTAINER: [&str; 14] = [
 ];
 
 /// System calls; in each text `$b` is a buffer of 256 zeros, `$E` the engine's process and `$p` a descriptor of it.
-const CALLS: [(i64, &str); 81] = [
+const CALLS: [(i64, &str); 87] = [
     // A lease on standard input, which others who open the file would wait for; flags of inodes.
     (libc::SYS_fcntl, "0, 1024, 1"),
     (469, "-100, \".\", $b, 32, 0"),
@@ -339,6 +339,14 @@ const CALLS: [(i64, &str); 81] = [
     (libc::SYS_ioctl, "0, 0x40086602, $b"),
     (libc::SYS_ioctl, "0, 0x40087602, $b"),
     (libc::SYS_ioctl, "0, 0x401c5820, $b"),
+    // `EXT4_IOC_SETVERSION`, `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_ADD_ENCRYPTION_KEY`, `FS_IOC_ENABLE_VERITY`,
+    // `BTRFS_IOC_SUBVOL_CREATE`, `BTRFS_IOC_SNAP_CREATE_V2`.
+    (libc::SYS_ioctl, "0, 0x40086604, $b"),
+    (libc::SYS_ioctl, "0, 0x800c6613, $b"),
+    (libc::SYS_ioctl, "0, 0xc0506617, $b"),
+    (libc::SYS_ioctl, "0, 0x40806685, $b"),
+    (libc::SYS_ioctl, "0, 0x5000940e, $b"),
+    (libc::SYS_ioctl, "0, 0x50009417, $b"),
     (libc::SYS_ioctl, "0, 0x541c, \"\\x03\""),
     (libc::SYS_setpriority, "0, 0, -20"),
     (libc::SYS_sched_setscheduler, "0, 1, pack(\"i\", 10)"),

@@ -223,22 +223,30 @@ fn mark_of_runs(resource: u8, new_limit: Option<u8>) -> Result<SeccompRule, Back
     all_of([is_mark].into_iter().chain(sets))
 }
 
-/// Putting characters into the terminal, as if the person before it had typed them; and changing flags, version and
-/// project of inodes, which Landlock does not cover.
+/// Returns the `ioctl` calls that are refused: they put characters into the terminal as if a user had typed them, or
+/// change inodes through a descriptor that was opened for reading, which Landlock does not cover.
 fn refused_ioctls() -> Result<Vec<SeccompRule>, BackendError> {
-    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2). The
-    /// others are `FS_IOC_SETFLAGS` and `FS_IOC_SETVERSION`, in both sizes, and `FS_IOC_FSSETXATTR`: ioctl_iflags(2).
-    const CALLS: [libc::Ioctl; 7] = [
-        libc::TIOCSTI,
-        0x541c,
-        0x4008_6602,
-        0x4004_6602,
-        0x4008_7602,
-        0x4004_7602,
-        0x401c_5820,
+    /// `TIOCSTI`; `TIOCLINUX`, which can paste, of consoles: ioctl_tty(2), ioctl_console(2). `FS_IOC_SETVERSION` in both
+    /// sizes and `FS_IOC_FSSETXATTR`: ioctl_iflags(2).
+    const CALLS: [libc::Ioctl; 5] = [libc::TIOCSTI, 0x541c, 0x4008_7602, 0x4004_7602, 0x401c_5820];
+    /// Types of calls, of which only those that follow are allowed. `f` is that of ext4, of encryption and of verity,
+    /// with `FS_IOC_GETFLAGS` in both sizes and `FS_IOC_FIEMAP`; 0x94 that of btrfs, with `FICLONE`, `FICLONERANGE` and
+    /// `FIDEDUPERANGE`; 0xf5 that of f2fs.
+    const TYPES: [(u64, &[u64]); 3] = [
+        (0x66, &[0x8008_6601, 0x8004_6601, 0xc020_660b]),
+        (0x94, &[0x4004_9409, 0x4020_940d, 0xc018_9436]),
+        (0xf5, &[]),
     ];
-    let rule = |call| all_of([SeccompCondition::new(1, Length::Dword, Is::Eq, call)]);
-    CALLS.into_iter().map(rule).collect()
+    let call = |is, value| SeccompCondition::new(1, Length::Dword, is, value);
+    let calls = CALLS
+        .into_iter()
+        .map(|number| all_of([call(Is::Eq, number)]));
+    let types = TYPES.into_iter().map(|(kind, allowed)| {
+        let of_type = call(Is::MaskedEq(0xff00), kind << 8);
+        let others = allowed.iter().map(|number| call(Is::Ne, *number));
+        all_of([of_type].into_iter().chain(others))
+    });
+    calls.chain(types).collect()
 }
 
 /// The same calls by the numbers of programs with pointers of 32 bits (x32), where the processor has those: the filter

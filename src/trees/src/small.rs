@@ -16,7 +16,7 @@ use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
 use crate::model::Base;
-use crate::place::{Names, kind_of, open_child, open_root};
+use crate::place::{Names, kind_of, look, open_child, open_root};
 use crate::real::{Real, read_optional};
 
 /// Begins the names of copies of scripts that the engine lays into a tree while they run; git ignores them there.
@@ -231,6 +231,9 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
         path.push(b'/');
         path.extend_from_slice(name);
         match kind_of(dir, name, kind) {
+            Ok(FileType::RegularFile) if is_too_large(dir, name, path) => {
+                return Some("is larger than 64 MiB");
+            }
             Ok(FileType::RegularFile) => {}
             Ok(FileType::Directory) => {
                 let Ok(inner) = open_child(dir, name) else {
@@ -247,6 +250,15 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
     }
     path.truncate(length);
     None
+}
+
+/// Returns true for a file that git reads whole, such as `packed-refs`, beyond a size that none has. A file without
+/// content can be as long as its author likes, and would be read for hours. Objects and the index are not read whole.
+fn is_too_large(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> bool {
+    const SIZE_MAX: i64 = 64 * 1024 * 1024;
+    let is_object = path.starts_with(b".git/objects/") && !path.starts_with(b".git/objects/info/");
+    let is_read_whole = !is_object && path != b".git/index";
+    is_read_whole && look(dir, name).is_ok_and(|found| found.st_size > SIZE_MAX)
 }
 
 /// Removes objects and packs whose content is not what was written, as after a power cut: git would take them for there
