@@ -215,8 +215,9 @@ pub const NAMING: [&str; 24] = [
     "XAUTHORITY",
 ];
 
-/// Below `$XDG_RUNTIME_DIR`: logins at registries of containers.
-pub const IN_RUNTIME: [&str; 1] = ["containers/auth.json"];
+/// Below `$XDG_RUNTIME_DIR`, and for root below those of all users: logins at registries of containers, and the file
+/// with a login code that `workerctl web` gives to a browser.
+pub const IN_RUNTIME: [&str; 2] = ["containers/auth.json", "web.html"];
 
 /// Most home directories of other users that are looked at as root.
 const HOMES_MAX: usize = 256;
@@ -245,12 +246,16 @@ pub(super) fn paths(environment: &BTreeMap<String, String>, is_root: bool) -> Ve
         let within = within.filter_map(|name| name.strip_prefix(place).ok());
         found.extend(within.map(|name| directory.join(name)));
     }
-    let runtime = directory("XDG_RUNTIME_DIR");
-    found.extend(
-        runtime
-            .iter()
-            .flat_map(|at| IN_RUNTIME.map(|name| at.join(name))),
-    );
+    let mut runtime: Vec<PathBuf> = directory("XDG_RUNTIME_DIR").into_iter().collect();
+    if is_root {
+        let users = std::fs::read_dir("/run/user")
+            .into_iter()
+            .flatten()
+            .flatten();
+        runtime.extend(users.take(HOMES_MAX).map(|entry| entry.path()));
+    }
+    let in_runtime = |at: &PathBuf| IN_RUNTIME.map(|name| at.join(name));
+    found.extend(runtime.iter().flat_map(in_runtime));
     for variable in NAMING {
         let named = environment.get(variable).map_or("", String::as_str);
         let named = named.split(':').map(PathBuf::from);
