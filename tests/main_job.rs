@@ -22,6 +22,8 @@ mod destinations;
 mod exit_codes;
 #[path = "main_job/failed_pushes.rs"]
 mod failed_pushes;
+#[path = "main_job/forged_history.rs"]
+mod forged_history;
 #[path = "main_job/forged_landings.rs"]
 mod forged_landings;
 #[path = "main_job/git_settings.rs"]

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryOpenFlags};
 
+use crate::connected::missing_parent;
+use crate::derived::remove_derived;
 use crate::differences::differences;
 use crate::error::{GitError, git, git_write, io_at};
 use crate::ids::{Oid, RunId};
@@ -55,7 +57,7 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
     let _ = fs::remove_dir_all(&place);
     let sharing = repo.sharing()?;
     sharing.make_directories(&place)?;
-    let name = write_pack(request, (&place, sharing))?;
+    let name = write_pack(request, &repo, (&place, sharing))?;
     let mut keep = None;
     if let Some(name) = &name {
         let packs = common.join("objects/pack");
@@ -83,14 +85,24 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
 /// Writes the pack and its index; `None` where the real repository has everything already.
 fn write_pack(
     request: &Import<'_>,
+    real: &Repo,
     (place, sharing): (&Path, Sharing),
 ) -> Result<Option<String>, LandError> {
     let flags = RepositoryOpenFlags::NO_SEARCH;
+    remove_derived(request.source).map_err(LandError::Source)?;
     let source = open(request.source, flags, "open the run's repository");
     let source = source.map_err(LandError::Source)?;
     let fail = |error| LandError::Source(git("collect the run's objects")(error));
     let mut pack = source.packbuilder().map_err(fail)?;
-    let (objects, refused) = new_objects(&source, request).map_err(fail)?;
+    let commits = new_commits(&source, request).map_err(fail)?;
+    let missing = missing_parent(&source, real, &commits, request.hide);
+    if let Some(parent) = missing.map_err(LandError::Source)? {
+        let message = format!(
+            "a commit of the skill has the parent {parent}, which is neither a new commit nor part of the history that the run started from"
+        );
+        return Err(LandError::refused("missing_parent", message));
+    }
+    let (objects, refused) = new_objects(&source, &commits).map_err(fail)?;
     if let Some(path) = refused {
         let message = format!(
             "a commit of the skill names `{path}`, which git itself refuses to have in a tree"
@@ -135,21 +147,26 @@ fn write_pack(
     Ok(Some(name))
 }
 
-/// The commits, and what each holds beyond its first parent: the rest came with that one, or is in the real
-/// repository. To walk all trees of what it keeps would take long where it holds many. Answers besides a path that no
-/// checkout could have, if there is one: a skill can write any object, and others would refuse to fetch it.
-fn new_objects(
-    source: &Repository,
-    request: &Import<'_>,
-) -> Result<(Vec<git2::Oid>, Option<String>), git2::Error> {
+/// The commits that the real repository does not keep.
+fn new_commits(source: &Repository, request: &Import<'_>) -> Result<Vec<git2::Oid>, git2::Error> {
     let mut walk = source.revwalk()?;
     walk.push(request.commit.raw())?;
     for kept in request.hide {
         walk.hide(kept.raw())?;
     }
+    walk.collect()
+}
+
+/// The commits, and what each holds beyond its first parent: the rest came with that one, or is in the real
+/// repository. To walk all trees of what it keeps would take long where it holds many. Answers besides a path that no
+/// checkout could have, if there is one: a skill can write any object, and others would refuse to fetch it.
+fn new_objects(
+    source: &Repository,
+    commits: &[git2::Oid],
+) -> Result<(Vec<git2::Oid>, Option<String>), git2::Error> {
     let (mut found, mut refused) = (Vec::new(), None);
-    for oid in walk {
-        let commit = source.find_commit(oid?)?;
+    for oid in commits {
+        let commit = source.find_commit(*oid)?;
         let former = commit.parents().next().map(|parent| parent.tree_id());
         found.push(commit.id());
         if former != Some(commit.tree_id()) {

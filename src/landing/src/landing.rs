@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::attempt::{Attempt, waiting};
-use crate::error::GitError;
+use crate::error::{GitError, git};
 use crate::forms::Forms;
 use crate::ids::{Oid, RepoPath, RunId, checked_refname};
 use crate::index::{self, IndexContent, Indexes};
@@ -63,6 +63,7 @@ pub fn land(
     if tip.as_ref() != request.from {
         return moved(&repo, &plan, tip);
     }
+    refuse_rewritten(&repo, request)?;
     let indexes = Indexes::default();
     let forms = match plan.followers().next() {
         Some(follower) => Some(Forms::of(&follower, &indexes)?),
@@ -95,6 +96,20 @@ pub fn land(
         return Err(LandError::Journal(e));
     }
     attempt.go(journal, &stats)
+}
+
+/// Refuses a commit without the tip of the branch in its history, which commits of other people would be lost with.
+fn refuse_rewritten(repo: &Repo, request: &Request<'_>) -> Result<(), LandError> {
+    let Some(from) = request.from.filter(|from| *from != request.to) else {
+        return Ok(());
+    };
+    let found = repo.inner.graph_descendant_of(request.to.raw(), from.raw());
+    if found.map_err(git("search the commits"))? {
+        return Ok(());
+    }
+    let (to, target) = (request.to, request.target);
+    let message = format!("the commit {to} does not descend from {from}, which `{target}` is at");
+    Err(LandError::refused("history_rewritten", message))
 }
 
 /// Completes or takes back a landing that was started and whose end is not recorded.

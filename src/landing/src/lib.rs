@@ -51,6 +51,8 @@
 
 mod attempt;
 mod branch;
+mod connected;
+mod derived;
 mod differences;
 mod entries;
 pub mod error;
@@ -76,6 +78,7 @@ mod stand;
 mod verify;
 mod worktree;
 
+pub use derived::remove_derived;
 pub use differences::{MODE_TREE, TreeItem, differences};
 pub use entries::{Entries, EntryStat};
 pub use import::{Import, import, kept_reference};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use sha1::{Digest, Sha1};
-use workerctl_landing::{is_whole_object, setting};
+use workerctl_landing::{is_whole_object, remove_derived, setting};
 
 use crate::error::{TreeError, io_at};
 use crate::index;
@@ -31,10 +31,15 @@ pub(crate) struct Settings {
     exclude: Vec<u8>,
     attributes: Vec<u8>,
     alternates: Vec<u8>,
+    /// Commits whose parents the real repository lacks.
+    shallow: Vec<u8>,
 }
 
 /// The name of the small repository's settings beside those of the rules.
 const RUN_CONFIG: &str = "run-config";
+
+/// The name of the small repository's `shallow` beside the rules.
+const RUN_SHALLOW: &str = "run-shallow";
 
 impl Settings {
     pub(crate) fn read(
@@ -75,6 +80,7 @@ impl Settings {
             exclude,
             attributes: read_optional(&real.common.join("info/attributes"))?,
             alternates,
+            shallow: read_optional(&real.common.join("shallow"))?,
         })
     }
 
@@ -88,6 +94,7 @@ impl Settings {
         put(&dir.join("HEAD"), b"ref: refs/heads/none\n")?;
         put(&dir.join("config"), self.rules.as_bytes())?;
         put(&dir.join(RUN_CONFIG), self.config.as_bytes())?;
+        put(&dir.join(RUN_SHALLOW), &self.shallow)?;
         put(&dir.join("info/exclude"), &self.exclude)?;
         put(&dir.join("info/attributes"), &self.attributes)?;
         put(&dir.join("objects/info/alternates"), &self.alternates)?;
@@ -131,9 +138,8 @@ impl Settings {
             put(&dir.join("info/attributes"), &self.attributes)?;
         }
         put(&dir.join("objects/info/alternates"), &self.alternates)?;
-        let shallow = read_optional(&real.common.join("shallow"))?;
-        if !shallow.is_empty() {
-            put(&dir.join("shallow"), &shallow)?;
+        if !self.shallow.is_empty() {
+            put(&dir.join("shallow"), &self.shallow)?;
         }
         let references = real.references(base)?;
         let mut packed = b"# pack-refs with: sorted \n".to_vec();
@@ -177,10 +183,17 @@ fn make_skeleton(dir: &Path) -> Result<(), TreeError> {
 
 /// Puts settings of ours back into a small repository in which a run may have written.
 pub(crate) fn put_back(git_dir: &Path, rules: &Path) -> Result<(), TreeError> {
-    // Grafts would give a commit parents that it has not, and so hide that history was rewritten.
-    for name in ["config.worktree", "commondir", "gitdir", "info/grafts"] {
+    // Grafts, commit graphs and `shallow` state parents of commits, and could so hide that history was rewritten.
+    for name in [
+        "config.worktree",
+        "commondir",
+        "gitdir",
+        "info/grafts",
+        "shallow",
+    ] {
         remove(&git_dir.join(name))?;
     }
+    remove_derived(git_dir)?;
     for dir in ["info", "objects", "objects/info", "refs"] {
         let path = git_dir.join(dir);
         match fs::create_dir(&path) {
@@ -203,7 +216,11 @@ pub(crate) fn put_back(git_dir: &Path, rules: &Path) -> Result<(), TreeError> {
         remove(&to)?;
         put(&to, &bytes)?;
     }
-    Ok(())
+    let shallow = read_optional(&rules.join(RUN_SHALLOW))?;
+    if shallow.is_empty() {
+        return Ok(());
+    }
+    put(&git_dir.join("shallow"), &shallow)
 }
 
 /// Why the git library must not open this git directory: a link could lead it elsewhere, and a fifo
