@@ -198,9 +198,10 @@ fn a_client_can_drain_the_daemon_and_is_told_so() {
 fn an_engine_that_ends_by_itself_ends_the_daemon_with_its_reason() {
     let broken = Diagnostic::new(Kind::Internal, "store_broken", "the store could not write");
     let daemon = Daemon::start(None, Err(broken.clone()));
-    *daemon.double.ended.lock().expect("a lock") = true;
     let there =
         connect(&options(daemon.workspace.path(), Some(&daemon.socket))).expect("connected");
+    // Only now: whoever asks first ends the daemon, which asks too.
+    *daemon.double.ended.lock().expect("a lock") = true;
     assert_eq!(there.status().expect_err("ended").kind, Kind::Unreachable);
     assert_eq!(daemon.end(), Err(broken));
 }
