@@ -55,6 +55,16 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
     }
 }
 
+/// Reaps the child `pid` if it is dead. The kernel refuses politely where it is not our child.
+pub(super) fn reap(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        );
+    }
+}
+
 /// A child of ours that `/proc` hides (`hidepid=`, `ProtectProc=`), because it made itself not dumpable or belongs to
 /// another user.
 fn hidden_child(pid: u32) -> Option<Stat> {

@@ -5,26 +5,20 @@
 //! that nobody registered here. Several commands run at once; each takes only what is its own,
 //! and what cannot be told apart waits until no other command can be its origin.
 
-mod evidence;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
+use rustix::process::{Pid, getpid, set_child_subreaper};
 use rustix::thread::gettid;
 
-use super::command::Command;
+use super::command::{ATTEMPT_VARIABLE, Command, RUN_VARIABLE};
 use super::descriptors;
 use super::owner::{Origin, Owner};
 use super::procfs::{self, Families, Stat};
-use super::signal;
 use super::tag::{self, Mark};
-pub(super) use evidence::is_foreign;
-use evidence::{Evidence, belongs};
 
 static LIVE: Mutex<Vec<Arc<Live>>> = Mutex::new(Vec::new());
 
@@ -71,13 +65,6 @@ const TAG_ROUNDS_MAX: usize = 16;
 
 /// Most looks at our children while they vanish under our eyes.
 const LISTINGS_MAX: usize = 64;
-
-/// For how long one chase goes on.
-const CHASE: Duration = Duration::from_millis(3);
-
-/// How far ahead of the newest process a chase tries numbers, and how often before it asks for the newest one again.
-const CHASE_AHEAD: u32 = 6;
-const CHASE_ROUNDS: usize = 8;
 
 impl Live {
     fn pid(&self) -> Option<u32> {
@@ -249,22 +236,6 @@ impl Registration {
         found
     }
 
-    /// Kills a chain of processes each of which starts the next one and ends, so that none lives long enough to be
-    /// looked up. The kernel hands out numbers in order, so the next ones are tried until they carry the tag.
-    pub(super) fn chase(&self) {
-        let until = Instant::now() + CHASE;
-        while Instant::now() < until {
-            let Some(newest) = procfs::newest_pid() else {
-                return;
-            };
-            for _ in 0..CHASE_ROUNDS {
-                for pid in newest..newest.saturating_add(CHASE_AHEAD) {
-                    signal::kill_tagged(pid, self.live.tag);
-                }
-            }
-        }
-    }
-
     /// Bytes that processes of it wrote which were reaped here.
     pub(super) fn reaped_bytes(&self) -> u64 {
         self.live.reaped_bytes.load(Ordering::SeqCst)
@@ -424,21 +395,99 @@ fn reap_if_dead(pid: u32, command: Option<&Arc<Live>>) -> bool {
                 let bytes = procfs::written_by(pid).unwrap_or(0);
                 live.reaped_bytes.fetch_add(bytes, Ordering::SeqCst);
             }
-            reap(pid);
+            procfs::reap(pid);
             true
         }
         Some(_) => false,
     }
 }
 
-/// Reaps the child `pid` if it is dead. The kernel refuses politely where it is not our child.
-fn reap(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = waitid(
-            WaitId::Pid(pid),
-            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-        );
+/// What speaks for the origin of an adopted process.
+#[derive(Clone, Debug)]
+struct Evidence {
+    identity: (u32, u64),
+    group: u32,
+    in_own_group: bool,
+    mark: Mark,
+    run: Option<String>,
+    attempt: Option<u32>,
+    pipes: Vec<u64>,
+}
+
+impl Evidence {
+    fn of(process: &Stat, mark: Mark, commands: &[Arc<Live>]) -> Self {
+        let mut evidence = Self {
+            identity: process.identity(),
+            group: process.group,
+            in_own_group: process.group == own_group(),
+            mark,
+            run: None,
+            attempt: None,
+            pipes: Vec::new(),
+        };
+        let is_named =
+            |live: &Arc<Live>| Mark::Command(live.tag) == mark || live.pid() == Some(process.group);
+        // An environment is read last: it lies in the process's own memory, which a process that
+        // is stuck may have locked.
+        if !commands.iter().any(is_named) {
+            let markers = [RUN_VARIABLE, ATTEMPT_VARIABLE];
+            let [run, attempt] = procfs::environment_of(process.pid, markers);
+            evidence.run = run;
+            evidence.attempt = attempt.and_then(|text| text.parse().ok());
+            evidence.pipes = procfs::pipes_of(process.pid);
+        }
+        evidence
     }
+
+    fn has_pipe_of(&self, live: &Live) -> bool {
+        live.pipes.iter().any(|pipe| self.pipes.contains(pipe))
+    }
+
+    fn carries_marker_of(&self, owner: &Owner) -> bool {
+        self.run.as_ref() == Some(&owner.run) && self.attempt == Some(owner.attempt)
+    }
+}
+
+/// Whether an adopted process belongs to the command `me`: by its tag, its group, its marker, its
+/// pipes; and when these say nothing, if no other running command can have started it.
+fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
+    let others = || commands.iter().filter(|command| command.tag != me.tag);
+    let possible = |other: &&Arc<Live>| other.is_running() && other.may_have_started(evidence);
+    if evidence.mark == Mark::Command(me.tag) {
+        return true;
+    }
+    if others().any(|other| evidence.mark == Mark::Command(other.tag)) {
+        return false;
+    }
+    if me.pid() == Some(evidence.group) {
+        return true;
+    }
+    if others().any(|other| other.pid() == Some(evidence.group)) {
+        return false;
+    }
+    if evidence.carries_marker_of(&me.owner) {
+        // Two commands of one attempt at a time: the later one to end takes what is undecided.
+        return !others()
+            .filter(possible)
+            .any(|other| other.owner == me.owner);
+    }
+    if others().any(|other| evidence.carries_marker_of(&other.owner)) || evidence.in_own_group {
+        return false;
+    }
+    if evidence.has_pipe_of(me) {
+        return true;
+    }
+    if others().any(|other| evidence.has_pipe_of(other)) {
+        return false;
+    }
+    let is_foreign = is_foreign(evidence.mark, std::process::id());
+    !is_foreign && me.announced_at <= evidence.identity.1 && !others().any(|other| possible(&other))
+}
+
+/// Whether a process without a mark may stem from none of our commands: the first process of a container is given
+/// whatever others have started in it.
+pub(super) fn is_foreign(mark: Mark, own_pid: u32) -> bool {
+    own_pid == 1 && mark == Mark::Absent && tag::own().is_some()
 }
 
 #[cfg(test)]

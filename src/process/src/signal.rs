@@ -1,6 +1,7 @@
 //! Sending signals to exactly the processes that are meant.
 
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
@@ -27,7 +28,7 @@ pub(super) fn send(process: &Stat, signal: Signal) {
 }
 
 /// Kills the process that has the number `pid` at this moment, if it carries the tag of a command.
-pub(super) fn kill_tagged(pid: u32, tag: u64) {
+fn kill_tagged(pid: u32, tag: u64) {
     let is_tagged = || procfs::lock_limit_of(pid) == Some(tag);
     // Most numbers are nobody's, or another process's, so they are asked for before a descriptor pins one.
     if !is_tagged() {
@@ -37,6 +38,29 @@ pub(super) fn kill_tagged(pid: u32, tag: u64) {
     let pidfd = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     if let Some(pidfd) = pidfd.filter(|_| is_tagged()) {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
+    }
+}
+
+/// For how long one chase goes on.
+const CHASE: Duration = Duration::from_millis(3);
+
+/// How far ahead of the newest process a chase tries numbers, and how often before it asks for the newest one again.
+const CHASE_AHEAD: u32 = 6;
+const CHASE_ROUNDS: usize = 8;
+
+/// Kills a chain of processes with a tag, each of which starts the next one and ends, so that none lives long enough to
+/// be looked up. The kernel hands out numbers in order, so the next ones are tried until they carry the tag.
+pub(super) fn chase(tag: u64) {
+    let until = Instant::now() + CHASE;
+    while Instant::now() < until {
+        let Some(newest) = procfs::newest_pid() else {
+            return;
+        };
+        for _ in 0..CHASE_ROUNDS {
+            for pid in newest..newest.saturating_add(CHASE_AHEAD) {
+                kill_tagged(pid, tag);
+            }
+        }
     }
 }
 

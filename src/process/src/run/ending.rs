@@ -104,7 +104,7 @@ impl Watch<'_> {
         if matches!(self.phase, Phase::Killing { .. }) {
             signal::send_to_group(self.child.pid, Signal::KILL);
             self.signal_outside_group(&rest, Signal::KILL);
-            self.child.registration.chase();
+            signal::chase(self.child.registration.tag());
         }
         self.awaited = rest.iter().find_map(signal::open);
         false
