@@ -16,7 +16,7 @@ use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
 use crate::model::Base;
-use crate::place::{Names, kind_of, open_child, open_root};
+use crate::place::{Names, kind_of, look, open_child, open_root};
 use crate::real::{Real, read_optional};
 
 /// Begins the names of copies of scripts that the engine lays into a tree while they run; git ignores them there.
@@ -34,6 +34,9 @@ pub(crate) struct Settings {
     /// Commits whose parents the real repository lacks.
     shallow: Vec<u8>,
 }
+
+/// Largest file that is read into memory at once, in bytes.
+const WHOLE_MAX: i64 = 1 << 29;
 
 /// The name of the small repository's settings beside those of the rules.
 const RUN_CONFIG: &str = "run-config";
@@ -248,6 +251,12 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
         path.push(b'/');
         path.extend_from_slice(name);
         match kind_of(dir, name, kind) {
+            Ok(FileType::RegularFile) if is_read_whole(path) => {
+                let length = look(dir, name).map_or(0, |stat| stat.st_size);
+                if length > WHOLE_MAX {
+                    return Some("is too large");
+                }
+            }
             Ok(FileType::RegularFile) => {}
             Ok(FileType::Directory) => {
                 let Ok(inner) = open_child(dir, name) else {
@@ -264,6 +273,20 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
     }
     path.truncate(length);
     None
+}
+
+/// Whether the git library reads this file of a git directory into memory at once.
+fn is_read_whole(path: &[u8]) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b"HEAD",
+        b"config",
+        b"config.worktree",
+        b"index",
+        b"packed-refs",
+        b"shallow",
+    ];
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    name.is_some_and(|name| NAMES.contains(&name)) || path.starts_with(b".git/refs/")
 }
 
 /// Removes objects and packs whose content is not what was written, as after a power cut: git would take them for there
