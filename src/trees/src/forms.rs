@@ -20,7 +20,7 @@ const FILTERS: [&str; 3] = ["filter", "working-tree-encoding", "ident"];
 
 /// Longest time that the rules are evaluated for one walk. A run decides on names and patterns, and nothing can end the
 /// library's matcher.
-const EVALUATION_MAX: Duration = Duration::from_secs(60);
+const EVALUATION_MAX: Duration = Duration::from_mins(1);
 
 /// How files are converted.
 pub(crate) struct Rules {

@@ -165,9 +165,10 @@ pub(crate) fn kept_is_tracked(keep: &Keep, changes: &HeadChanges) -> Option<Resu
 ///
 /// The walk has checked what lies in the tree; the rest comes from commits of the run.
 pub(crate) fn changed_rules(
-    repo: &Repository,
+    repo: Option<&Repository>,
     changes: &BTreeMap<Vec<u8>, ChangedPath>,
 ) -> Result<Option<ResultProblem>, TreeError> {
+    let Some(repo) = repo else { return Ok(None) };
     let mut bounds = RuleBounds::default();
     for (path, change) in changes {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

@@ -301,9 +301,7 @@ impl Tree {
         let covered = head.into_iter();
         let covered = covered.filter(|(path, _)| manifest.is_covered(path));
         found.changes.extend(covered);
-        if let Some(repo) = &repo {
-            refusals.extend(changed_rules(repo, &found.changes)?);
-        }
+        refusals.extend(changed_rules(repo.as_ref(), &found.changes)?);
         if self.rules()?.ignores_case() {
             refusals.extend(case_collisions(manifest, &found.changes));
         }
