@@ -60,6 +60,8 @@ mod pushes;
 mod readiness;
 #[path = "main_job/repository.rs"]
 mod repository;
+#[path = "main_job/rule_files.rs"]
+mod rule_files;
 #[path = "main_job/scripts.rs"]
 mod scripts;
 #[path = "main_job/secret_sources.rs"]

@@ -176,7 +176,7 @@ fn a_sparse_file_in_the_repository_of_a_run_fails_it_at_once() {
         let failure = &detail["summary"]["outcome"]["failure"];
         let message = failure["message"].as_str().unwrap_or_default();
         assert!(
-            message.contains(&format!("`.git/{file}` is larger than")),
+            message.contains(&format!("`.git/{file}` is too large")),
             "{detail:#}"
         );
     }

@@ -88,7 +88,7 @@ const SCHEDULER_NAMES: [&str; 13] = [
 ];
 
 /// Where clocks are read, and why there.
-const CLOCK_READERS: [(&str, &str); 5] = [
+const CLOCK_READERS: [(&str, &str); 6] = [
     ("src/clock/", "the room whose work it is"),
     (
         "src/process/",
@@ -97,6 +97,10 @@ const CLOCK_READERS: [(&str, &str); 5] = [
     (
         "src/agent/",
         "deadlines of one turn, measured where its stream is read",
+    ),
+    (
+        "src/trees/src/forms.rs",
+        "the longest time for which rules of git are evaluated in one walk",
     ),
     (
         "src/engine/src/inbox.rs",

@@ -51,6 +51,9 @@ pub enum TreeError {
         /// `filter` or `working-tree-encoding`.
         attribute: String,
     },
+    /// Evaluating ignore rules and attributes takes too long.
+    #[error("the rules of git take more than 60 s to evaluate, the last time for `{}`", .0.display())]
+    SlowRules(PathBuf),
     /// `keep:` names something that is part of the base.
     #[error("`keep` names `{keep}`, but the base tracks `{path}`")]
     KeptIsTracked {
@@ -103,6 +106,7 @@ impl TreeError {
             Self::InUse(_) => "tree_in_use",
             Self::OtherOwner { .. } => "tree_of_another",
             Self::Filtered { .. } => "filtered",
+            Self::SlowRules(_) => "rule_file",
             Self::KeptIsTracked { .. } | Self::KeepPath(_) => "keep",
             Self::Overlay { .. } => "overlay",
             Self::BasePath { .. } => "base_path",
@@ -125,6 +129,9 @@ impl TreeError {
             Self::OtherOwner { .. } => "take another tree; this one is swept when unused".into(),
             Self::Filtered { .. } => {
                 "say `filtered: stored` in the skill, if stored contents are enough for it".into()
+            }
+            Self::SlowRules(_) => {
+                "use fewer patterns with several wildcards in `.gitignore` and `.gitattributes`, or let the run leave fewer files".into()
             }
             Self::KeptIsTracked { keep, .. } => {
                 format!("take `{keep}` out of `keep`, or stop tracking what lies there")

@@ -1,8 +1,10 @@
 //! Between git's form of a file and the one in a work tree: line ends, as git itself decides on them, and
 //! the attributes that are not applied.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use git2::{AttrCheckFlags, AttrValue, ObjectType, Repository, RepositoryOpenFlags};
 use sha1::{Digest, Sha1};
@@ -11,9 +13,14 @@ use workerctl_landing::open::open;
 
 use crate::error::{TreeError, git};
 use crate::known::{RecordedPath, hash};
+use crate::rule_files::RuleFiles;
 
 /// Attributes that change contents and are not applied here.
 const FILTERS: [&str; 3] = ["filter", "working-tree-encoding", "ident"];
+
+/// Longest time that the rules are evaluated for one walk. A run decides on names and patterns, and nothing can end the
+/// library's matcher.
+const EVALUATION_MAX: Duration = Duration::from_mins(1);
 
 /// How files are converted.
 pub(crate) struct Rules {
@@ -25,6 +32,8 @@ pub(crate) struct Rules {
     ends: bool,
     /// Whether any attribute of filters can be set.
     filters: bool,
+    /// How long rules were evaluated.
+    evaluated: Cell<Duration>,
 }
 
 /// `core.autocrlf`.
@@ -79,6 +88,7 @@ impl Rules {
             is_crlf,
             ends: true,
             filters: true,
+            evaluated: Cell::default(),
         })
     }
 
@@ -119,8 +129,26 @@ impl Rules {
 
     /// Git's own evaluation of ignore files, with settings and `info/exclude` of ours.
     pub(crate) fn is_ignored(&self, path: &Path) -> Result<bool, TreeError> {
-        let ignored = self.repo.is_path_ignored(path);
+        let ignored = self.timed(path, || self.repo.is_path_ignored(path))?;
         ignored.map_err(git("evaluate the ignore rules"))
+    }
+
+    /// Evaluates the rules in this directory, in place of the work tree.
+    pub(crate) fn in_shadow(self, files: &RuleFiles) -> Result<Self, TreeError> {
+        let set = self.repo.set_workdir(files.place(), false);
+        set.map_err(git("read the rules of the tree"))?;
+        Ok(self)
+    }
+
+    fn timed<T>(&self, path: &Path, evaluate: impl FnOnce() -> T) -> Result<T, TreeError> {
+        let before = Instant::now();
+        let found = evaluate();
+        let evaluated = self.evaluated.get().saturating_add(before.elapsed());
+        self.evaluated.set(evaluated);
+        if evaluated > EVALUATION_MAX {
+            return Err(TreeError::SlowRules(path.to_owned()));
+        }
+        Ok(found)
     }
 
     /// Whether paths that differ only in case are the same.
@@ -292,7 +320,8 @@ impl Rules {
     }
 
     fn attribute(&self, path: &RepoPath, name: &str) -> Result<Option<Value>, TreeError> {
-        let value = self.repo.get_attr_bytes(path.as_path(), name, self.flags);
+        let place = path.as_path();
+        let value = self.timed(place, || self.repo.get_attr_bytes(place, name, self.flags))?;
         let value = value.map_err(git("read the attributes"))?;
         Ok(match AttrValue::from_bytes(value) {
             AttrValue::Unspecified => None,

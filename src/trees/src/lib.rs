@@ -11,7 +11,7 @@
 //!   start of the machine, nor when its checksum is wrong; then contents are hashed.
 //! - **Nothing that a skill can write**: no index, no settings, no ignore or attribute files of the small
 //!   repository. Rules are evaluated through a second git directory beside the work tree (`rules`), which
-//!   runs never see.
+//!   runs never see, and on checked copies of the rule files (`rules/shadow`).
 //!
 //! # Where things lie
 //!
@@ -42,6 +42,7 @@ mod real;
 mod record;
 mod repair;
 mod result;
+mod rule_files;
 mod small;
 mod submodules;
 mod tree;

@@ -23,6 +23,7 @@ use crate::known::{
 use crate::model::{IgnoredSeen, ResultProblem};
 use crate::place::{DIRECTORY, Names, kind_of, look, open_file};
 use crate::problems;
+use crate::rule_files::{RuleFiles, is_rule_file};
 use crate::submodules::{self, IndexedLinks, SubmoduleState};
 
 /// Names of ignored files that are told.
@@ -59,6 +60,8 @@ pub(crate) struct TreeChanges {
 pub(crate) struct TreeWalk<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) rules: &'a Rules,
+    /// Where the rules of the tree are copied to before they are evaluated.
+    rule_files: RuleFiles,
     pub(crate) keep: &'a Keep,
     /// Where changed contents are written; nowhere if they are only compared.
     pub(crate) into: Option<&'a Repository>,
@@ -82,7 +85,7 @@ pub(crate) struct TreeWalk<'a> {
 impl<'a> TreeWalk<'a> {
     pub(crate) fn new(
         manifest: &'a Manifest,
-        rules: &'a Rules,
+        (rules, rule_files): (&'a Rules, RuleFiles),
         keep: &'a Keep,
         root: &'a Path,
         into: Option<&'a Repository>,
@@ -91,6 +94,7 @@ impl<'a> TreeWalk<'a> {
         Self {
             manifest,
             rules,
+            rule_files,
             keep,
             into,
             root,
@@ -124,6 +128,7 @@ impl<'a> TreeWalk<'a> {
             self.problem(problems::nested_repository(&self.path));
             return Ok(());
         }
+        self.copy_rules(dir, &names)?;
         let manifest = self.manifest;
         let children = manifest.children(range, self.path.len());
         let mut done = vec![false; children.len()];
@@ -153,6 +158,18 @@ impl<'a> TreeWalk<'a> {
                         self.missing(at);
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the rule files of a directory to where the git library reads them.
+    fn copy_rules(&mut self, dir: BorrowedFd<'_>, names: &Names) -> Result<(), TreeError> {
+        for (name, _) in names.iter().filter(|(name, _)| is_rule_file(name)) {
+            let path = self.at(name);
+            let copied = self.rule_files.copy(dir, name, &path, self.manifest);
+            if let Some(problem) = copied? {
+                self.problem(problem);
             }
         }
         Ok(())

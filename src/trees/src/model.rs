@@ -159,7 +159,7 @@ pub struct IgnoredSeen {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultProblem {
     /// A stable code: `overlay_changed`, `kept_is_tracked`, `file_too_large`, `nested_repository`, `submodule`, `path_name`, `filtered`,
-    /// `unreadable`, `unmerged`, `operation`, `case_collision`, `repository_damaged`.
+    /// `rule_file`, `unreadable`, `unmerged`, `operation`, `case_collision`, `repository_damaged`.
     pub code: String,
     /// What is wrong, with its place.
     pub message: String,

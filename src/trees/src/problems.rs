@@ -114,6 +114,17 @@ pub(crate) fn filtered(path: &[u8], attribute: &str) -> ResultProblem {
     )
 }
 
+/// `line` counts from 1.
+pub(crate) fn rule_file(path: &[u8], line: Option<usize>, why: &str) -> ResultProblem {
+    let path = escape(path);
+    let place = line.map_or_else(String::new, |line| format!(" line {line}"));
+    problem(
+        "rule_file",
+        format!("`{path}`{place} {why}, so the rules of git in it are not evaluated"),
+        format!("let the run leave `{path}` a small regular file with simple patterns"),
+    )
+}
+
 pub(crate) fn unreadable(path: &[u8]) -> ResultProblem {
     let path = escape(path);
     problem(

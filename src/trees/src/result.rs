@@ -9,10 +9,11 @@ use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, git_write, io_at};
 use crate::keep::Keep;
-use crate::known::{Item, Manifest, empty_tree, raw};
+use crate::known::{Item, MODE_COMMIT, MODE_LINK, Manifest, empty_tree, raw};
 use crate::look::{ChangedPath, HeadChanges};
 use crate::model::{HeadState, PathChange, ResultProblem, Start};
 use crate::problems;
+use crate::rule_files::{RuleBounds, is_rule_file};
 
 /// Commits that are told.
 const COMMITS_MAX: usize = 100;
@@ -158,6 +159,37 @@ pub(crate) fn kept_is_tracked(keep: &Keep, changes: &HeadChanges) -> Option<Resu
     let mut tracked = changes.iter().filter(|(_, change)| change.new.is_some());
     let (path, _) = tracked.find(|(path, _)| keep.stays(path))?;
     Some(problems::kept_is_tracked(path))
+}
+
+/// Refuses rule files that the git library must not read in a checkout either.
+///
+/// The walk has checked what lies in the tree; the rest comes from commits of the run.
+pub(crate) fn changed_rules(
+    repo: Option<&Repository>,
+    changes: &BTreeMap<Vec<u8>, ChangedPath>,
+) -> Result<Option<ResultProblem>, TreeError> {
+    let Some(repo) = repo else { return Ok(None) };
+    let mut bounds = RuleBounds::default();
+    for (path, change) in changes {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let Some(new) = change
+            .new
+            .filter(|new| is_rule_file(name) && new.mode != MODE_COMMIT)
+        else {
+            continue;
+        };
+        let problem = if new.mode == MODE_LINK {
+            Some(problems::rule_file(path, None, "is a symbolic link"))
+        } else {
+            let blob = repo.find_blob(new.oid);
+            let blob = blob.map_err(git("read a file of the result"))?;
+            bounds.check(path, blob.content())
+        };
+        if problem.is_some() {
+            return Ok(problem);
+        }
+    }
+    Ok(None)
 }
 
 /// The tree of a commit; the empty one before the first commit.

@@ -249,7 +249,7 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
         path.extend_from_slice(name);
         match kind_of(dir, name, kind) {
             Ok(FileType::RegularFile) if is_too_large(dir, name, path) => {
-                return Some("is larger than 64 MiB");
+                return Some("is too large");
             }
             Ok(FileType::RegularFile) => {}
             Ok(FileType::Directory) => {
@@ -270,12 +270,20 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
 }
 
 /// Returns true for a file that git reads whole, such as `packed-refs`, beyond a size that none has. A file without
-/// content can be as long as its author likes, and would be read for hours. Objects and the index are not read whole.
+/// content can be as long as its author likes, and would be read for hours. Objects are not read whole.
 fn is_too_large(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> bool {
-    const SIZE_MAX: i64 = 64 * 1024 * 1024;
-    let is_object = path.starts_with(b".git/objects/") && !path.starts_with(b".git/objects/info/");
-    let is_read_whole = !is_object && path != b".git/index";
-    is_read_whole && look(dir, name).is_ok_and(|found| found.st_size > SIZE_MAX)
+    /// In bytes.
+    const SIZE_MAX: i64 = 64 << 20;
+    const INDEX_SIZE_MAX: i64 = 512 << 20;
+    if path.starts_with(b".git/objects/") && !path.starts_with(b".git/objects/info/") {
+        return false;
+    }
+    let most = if name == b"index" {
+        INDEX_SIZE_MAX
+    } else {
+        SIZE_MAX
+    };
+    look(dir, name).is_ok_and(|found| found.st_size > most)
 }
 
 /// Removes objects and packs whose content is not what was written, as after a power cut: git would take them for there

@@ -2,16 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use git2::{Index, IndexEntry, IndexTime, Repository, RepositoryOpenFlags, StatusOptions};
 use workerctl_landing::open::open;
+use workerctl_landing::remove_derived;
 
 use crate::error::{TreeError, git};
 use crate::known::{MODE_COMMIT, raw};
 use crate::model::{PathChange, ResultProblem};
+use crate::place::open_root;
 use crate::problems;
+use crate::rule_files::RuleBounds;
 use crate::small::damage;
+
+/// Largest file of settings of a submodule, in bytes.
+const SETTINGS_MAX: u64 = 1 << 20;
 
 /// What the index of the small repository says of submodules and merges.
 #[derive(Debug, Default)]
@@ -72,7 +79,9 @@ pub(crate) fn look(
     let refused = |why: &str| Ok(SubmoduleState::Refused(problems::submodule(path, why)));
     let broken = if found.is_file() {
         let own = tree.join(".git").canonicalize().ok();
-        let text = fs::read_to_string(&dot).unwrap_or_default();
+        let is_short = found.len() < 10_000;
+        let text = is_short.then(|| fs::read_to_string(&dot).ok()).flatten();
+        let text = text.unwrap_or_default();
         let inner = text.trim_end().strip_prefix("gitdir: ");
         let inner = inner.and_then(|inner| place.join(inner).canonicalize().ok());
         let is_inside = inner
@@ -87,6 +96,9 @@ pub(crate) fn look(
         damage(place)?
     };
     if let Some(why) = broken {
+        return refused(&why);
+    }
+    if let Err(why) = make_readable(place) {
         return refused(&why);
     }
     let flags = RepositoryOpenFlags::NO_SEARCH;
@@ -121,6 +133,52 @@ pub(crate) fn look(
         commit,
         has_untracked: !statuses.is_empty(),
     })
+}
+
+/// Prepares the repository of a submodule, which a command has written, so that the git library can read it: it would
+/// follow settings that name other files, wait for a FIFO in the work tree, and believe a commit graph.
+fn make_readable(place: &Path) -> Result<(), String> {
+    let dot = place.join(".git");
+    let git_dir = if dot.is_dir() {
+        dot
+    } else {
+        let text = fs::read_to_string(&dot).unwrap_or_default();
+        let inner = text.trim_end().strip_prefix("gitdir: ");
+        place.join(inner.unwrap_or_default())
+    };
+    let read = |name: &str| {
+        let path = git_dir.join(name);
+        let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
+        match fs::read(&path) {
+            _ if length > SETTINGS_MAX => Err(format!("its `{name}` is too large")),
+            Ok(content) => Ok(content),
+            Err(_) => Ok(Vec::new()),
+        }
+    };
+    for name in ["config", "config.worktree"] {
+        let mut text = read(name)?.to_ascii_lowercase();
+        text.retain(|byte| !byte.is_ascii_whitespace());
+        let text = String::from_utf8_lossy(&text);
+        let others = ["[include", "excludesfile", "attributesfile"];
+        if let Some(other) = others.iter().find(|other| text.contains(*other)) {
+            let why = "which may lead to other files";
+            return Err(format!("its `{name}` has `{other}`, {why}"));
+        }
+    }
+    if git_dir.join("commondir").exists() {
+        return Err("it shares the repository of another work tree".to_owned());
+    }
+    let mut bounds = RuleBounds::default();
+    for name in ["info/exclude", "info/attributes"] {
+        if let Some(problem) = bounds.check(name.as_bytes(), &read(name)?) {
+            return Err(problem.message);
+        }
+    }
+    let root = open_root(place).map_err(|error| error.to_string())?;
+    match bounds.check_below(root.as_fd(), &mut Vec::new()) {
+        Some(why) => Err(why),
+        None => remove_derived(&git_dir).map_err(|error| error.to_string()),
+    }
 }
 
 /// Whether a remote has a commit, as far as the repository knows: its own goes with the tree.

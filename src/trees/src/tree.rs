@@ -16,14 +16,15 @@ use crate::error::{TreeError, git_write, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, empty_tree, raw};
-use crate::look::{GitState, HeadChanges, TreeChanges, TreeWalk};
+use crate::look::HeadChanges;
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
 use crate::result::{
-    Commits, added, build_tree, case_collisions, kept_is_tracked, operation, told, tree_of,
+    Commits, added, build_tree, case_collisions, changed_rules, kept_is_tracked, operation, told,
+    tree_of,
 };
 use crate::small::Settings;
 use crate::submodules::{self, IndexedLinks};
@@ -300,6 +301,7 @@ impl Tree {
         let covered = head.into_iter();
         let covered = covered.filter(|(path, _)| manifest.is_covered(path));
         found.changes.extend(covered);
+        refusals.extend(changed_rules(repo.as_ref(), &found.changes)?);
         if self.rules()?.ignores_case() {
             refusals.extend(case_collisions(manifest, &found.changes));
         }
@@ -375,7 +377,8 @@ impl Tree {
     ) -> Result<Start, TreeError> {
         let start = self.make(base, changes)?;
         let real = Real::open(base.repository)?;
-        let rules = self.rules()?;
+        // Files of the tree are not asked: a kept cache may hold what a link of the base leads to.
+        let rules = Rules::open(&self.dir.join("rules"), false)?;
         let mut gone = Gone::open(&self.dir)?;
         let root = open_root(&self.path)?;
         let modes = Modes::of_process();
@@ -395,29 +398,6 @@ impl Tree {
 
     fn rules(&self) -> Result<Rules, TreeError> {
         Rules::open(&self.dir.join("rules"), true)
-    }
-
-    fn look(
-        &self,
-        start: &Start,
-        manifest: &Manifest,
-        into: Option<&Repository>,
-        git: GitState<'_>,
-    ) -> Result<TreeChanges, TreeError> {
-        let keep = Keep::read(&start.keep, &self.dir)?;
-        let mut rules = self.rules()?;
-        rules.limit_to(&manifest.known)?;
-        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, git).all()?;
-        // Attribute files of the run decide as git would have it, so all attributes are asked for then.
-        if found
-            .changes
-            .keys()
-            .any(|path| path.ends_with(b".gitattributes"))
-        {
-            let rules = self.rules()?;
-            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, git).all();
-        }
-        Ok(found)
     }
 }
 

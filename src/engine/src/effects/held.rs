@@ -2,16 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::super::approval;
+use super::super::baseline::KeptResult;
 use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::place::{temporary_beside, tree_spec};
 use super::{Performer, failure, git_failure};
-use crate::git;
+use crate::git::{self, RepoPath};
 use crate::machine::Event;
 use crate::model::RunId;
 use crate::model::evidence::{HeldOutput, HeldResult};
@@ -100,10 +102,17 @@ impl Performer {
             let Ok(relative) = place.strip_prefix(&spec.workdir) else {
                 continue;
             };
-            let git_dir = super::lock(&tree).git_dir();
+            let in_tree = |kept: &KeptResult| {
+                let path = RepoPath::from_bytes(relative.as_os_str().as_bytes()).ok()?;
+                let mut tree = super::lock(&tree);
+                tree.is_ignored(&kept.base.start, &kept.change, &path).ok()
+            };
             // A tree that a power cut has torn says nothing; its files were synced.
-            let found = git::is_ignored(&git_dir, relative)
-                .or_else(|_| git::is_ignored(Path::new(&spec.workdir), relative))
+            let found = work
+                .kept_result()
+                .as_ref()
+                .and_then(in_tree)
+                .map_or_else(|| git::is_ignored(Path::new(&spec.workdir), relative), Ok)
                 .map_err(|error| git_failure(Step::Land, work, &error))?;
             if found {
                 ignored.push(path);

@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use std::os::fd::AsFd;
+
 use git2::{Repository, RepositoryOpenFlags};
+use rustix::fs::{Mode, openat};
 use workerctl_landing::error::GitError;
-use workerctl_landing::ids::Oid;
+use workerctl_landing::ids::{Oid, RepoPath};
 use workerctl_landing::open::open;
 
 use super::{Tree, index_stamp};
 use crate::error::TreeError;
+use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, raw};
-use crate::look::{ChangedPath, HeadChanges};
-use crate::model::{ResultProblem, Start};
+use crate::look::{ChangedPath, GitState, HeadChanges, TreeChanges, TreeWalk};
+use crate::model::{ResultProblem, RunResult, Start};
+use crate::place::{DIRECTORY, open_root};
 use crate::problems;
 use crate::record;
+use crate::rule_files::RuleFiles;
 use crate::small::{damage, drop_torn, put_back};
 use crate::submodules::IndexedLinks;
 
@@ -119,6 +125,75 @@ impl Tree {
         };
         let found = copies.find(is_uncommitted);
         Ok(found.map(|(path, _)| problems::overlay_committed(path)))
+    }
+
+    pub(super) fn look(
+        &self,
+        start: &Start,
+        manifest: &Manifest,
+        into: Option<&Repository>,
+        git: GitState<'_>,
+    ) -> Result<TreeChanges, TreeError> {
+        let keep = Keep::read(&start.keep, &self.dir)?;
+        let walk = |is_limited: bool| {
+            let files = RuleFiles::new(&self.dir.join("rules"))?;
+            let mut rules = self.rules()?.in_shadow(&files)?;
+            if is_limited {
+                rules.limit_to(&manifest.known)?;
+            }
+            TreeWalk::new(manifest, (&rules, files), &keep, &self.path, into, git).all()
+        };
+        let found = walk(true)?;
+        // Attribute files of the run decide as git would have it, so all attributes are asked for then.
+        if found
+            .changes
+            .keys()
+            .any(|path| path.ends_with(b".gitattributes"))
+        {
+            return walk(false);
+        }
+        Ok(found)
+    }
+
+    /// Returns true if git ignores a file of the tree that neither the base nor the result has.
+    ///
+    /// The rules are those of the engine and of the files that are in the tree now. Nothing of the run's repository is
+    /// read, because a check may have changed its settings.
+    pub fn is_ignored(
+        &mut self,
+        start: &Start,
+        result: &RunResult,
+        path: &RepoPath,
+    ) -> Result<bool, TreeError> {
+        let manifest = self.manifest_of(start)?;
+        let is_tracked = manifest.find(path.as_bytes()).is_ok()
+            || result.changes.iter().any(|change| change.path == *path);
+        let ignored = if is_tracked {
+            Ok(false)
+        } else {
+            self.is_ignored_file(&manifest, path)
+        };
+        self.manifest = Some(manifest);
+        ignored
+    }
+
+    fn is_ignored_file(&self, manifest: &Manifest, path: &RepoPath) -> Result<bool, TreeError> {
+        let mut files = RuleFiles::new(&self.dir.join("rules"))?;
+        let rules = self.rules()?.in_shadow(&files)?;
+        let mut dir = open_root(&self.path)?;
+        let mut above = Vec::new();
+        for part in path.as_bytes().split(|byte| *byte == b'/') {
+            // One that cannot be used was refused in the result, or has come since and is refused as a change.
+            let at = [above.as_slice(), b".gitignore"].concat();
+            files.copy(dir.as_fd(), b".gitignore", &at, manifest)?;
+            match openat(&dir, part, DIRECTORY, Mode::empty()) {
+                Ok(inner) => dir = inner,
+                Err(_) => break,
+            }
+            above.extend_from_slice(part);
+            above.push(b'/');
+        }
+        rules.is_ignored(path.as_path())
     }
 
     pub(super) fn open_repository(&mut self) -> Result<Result<Repository, String>, TreeError> {
