@@ -15,7 +15,7 @@ use super::session::{Accept, Engines};
 use super::usage;
 use crate::model::Diagnostic;
 use crate::model::outcome::Outcome;
-use crate::protocol::{RunSummary, RunsQuery};
+use crate::protocol::{LATEST, RunSummary, RunsQuery};
 
 /// The variable by which a shell's function asks.
 const VARIABLE: &str = "WORKERCTL_COMPLETE";
@@ -42,6 +42,11 @@ pub(super) fn script(shell: &str) -> io::Result<Vec<u8>> {
 
 /// Offers values for arguments by the name that help shows for them.
 fn offering(command: Command) -> Command {
+    let runs = if takes_latest(command.get_name()) {
+        runs
+    } else {
+        run_ids
+    };
     let command = command.mut_args(|arg| {
         let shown = arg.get_value_names().and_then(|names| names.first());
         let known = match shown.map(Str::as_str) {
@@ -95,8 +100,19 @@ fn schedules() -> Vec<CompletionCandidate> {
 
 /// Runs are asked of a daemon: where none runs, opening the store would be more than a key press is worth.
 fn runs() -> Vec<CompletionCandidate> {
+    let mut all = vec![told(LATEST.to_owned(), "the newest run".to_owned())];
+    all.extend(run_ids());
+    all
+}
+
+/// Returns whether a command accepts `latest` for a run.
+fn takes_latest(command: &str) -> bool {
+    !["approve", "deny", "resolve", "land", "discard"].contains(&command)
+}
+
+fn run_ids() -> Vec<CompletionCandidate> {
     let known = places().and_then(|(site, engines)| newest(&site, &engines).ok());
-    let mut all = vec![told("latest".to_owned(), "the newest run".to_owned())];
+    let mut all = Vec::new();
     for run in known.unwrap_or_default() {
         let ended = run.outcome.as_ref().map(Outcome::name);
         let what = format!("{} {}", run.skill, ended.unwrap_or("under way"));

@@ -11,9 +11,9 @@ use super::interrupts::Interrupts;
 use super::io::Io;
 use super::render::{diagnostic, json, times};
 use crate::clock::Clock;
-use crate::model::{Diagnostic, Zone};
+use crate::model::{Diagnostic, Kind, RunId, Zone};
 use crate::process::{own_name, with_cause};
-use crate::protocol::{Control, RunsQuery, WebControl};
+use crate::protocol::{Control, LATEST, RunsQuery, WebControl, refuse_latest};
 
 /// Which engine a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,22 +116,30 @@ pub(crate) fn zone_of(control: &dyn Control) -> Result<Zone, Diagnostic> {
 
 /// The run that an argument means: `latest`, else what was given.
 pub(crate) fn run_named(control: &dyn Control, given: &str) -> Result<String, Diagnostic> {
-    if given != "latest" {
+    if given != LATEST {
         return Ok(given.to_owned());
     }
+    newest(control).map(|run| run.to_string())
+}
+
+/// Returns the run that a decision is about. `latest` is refused with [`refuse_latest`].
+pub(crate) fn run_decided<'a>(
+    control: &dyn Control,
+    given: &'a str,
+) -> Result<&'a str, Diagnostic> {
+    if given == LATEST {
+        return Err(refuse_latest(newest(control)?));
+    }
+    Ok(given)
+}
+
+fn newest(control: &dyn Control) -> Result<RunId, Diagnostic> {
     let newest = control.runs(&RunsQuery {
         limit: 1,
         ..RunsQuery::default()
     })?;
-    newest
-        .first()
-        .map(|run| run.run.to_string())
-        .ok_or_else(|| {
-            Diagnostic::new(
-                crate::model::Kind::NotFound,
-                "no_runs",
-                "there are no runs yet",
-            )
+    newest.first().map(|run| run.run).ok_or_else(|| {
+        Diagnostic::new(Kind::NotFound, "no_runs", "there are no runs yet")
             .hint("`workerctl skills` lists what can be run")
-        })
+    })
 }

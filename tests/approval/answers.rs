@@ -1,5 +1,6 @@
 //! Each answer has one outcome, the right one.
 
+use crate::workspace::api::Api;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::eventually;
 use crate::{asked, bed, code, ended, outcome, ran};
@@ -8,6 +9,7 @@ use crate::{asked, bed, code, ended, outcome, ran};
 fn of_two_who_answer_at_once_one_is_heard() {
     let workspace = bed();
     let daemon = Daemon::start(&workspace);
+    let mut last = String::new();
     for answers in [["approve", "approve"], ["approve", "deny"]] {
         let run = asked(&workspace, &["say"]);
         let note = ["--note", "x"];
@@ -30,10 +32,9 @@ fn of_two_who_answer_at_once_one_is_heard() {
             detail["approval"]["denied_by"].is_string(),
             "{detail}"
         );
+        last = run;
     }
-    let refused = workspace
-        .run(&["approve", "latest", "--json"])
-        .expect_code(8);
+    let refused = workspace.run(&["approve", &last, "--json"]).expect_code(8);
     assert_eq!(refused.refusal(), "not_awaiting_approval");
     daemon.stop();
 }
@@ -257,5 +258,40 @@ fn a_command_of_a_run_asks_the_engine_nothing_and_approves_nothing() {
         );
     }
     workspace.run(&["approve", &waiting]).expect_code(0);
+    daemon.stop();
+}
+
+/// The latest run may be another one than the person looked at.
+#[test]
+fn a_decision_names_its_run_by_its_id() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = asked(&workspace, &["say"]);
+    for decision in [
+        &["approve", "latest"][..],
+        &["deny", "latest", "--note", "x"],
+        &["resolve", "latest", "--as", "failed", "--note", "x"],
+        &["land", "latest"],
+        &["discard", "latest"],
+    ] {
+        let refused = workspace
+            .run(&[decision, &["--json"]].concat())
+            .expect_code(2);
+        assert_eq!(refused.refusal(), "run_not_named", "{refused:?}");
+        let short = run[run.len() - 8..].to_lowercase();
+        assert!(refused.stderr.contains(&short), "{run}: {refused:?}");
+    }
+    let digest = workspace.show(&run)["approval"]["digest"].clone();
+    for (operation, body) in [
+        ("approve", serde_json::json!({"digest": digest})),
+        ("deny", serde_json::json!({"note": "x"})),
+        ("discard", serde_json::json!({})),
+    ] {
+        let path = format!("/v1/runs/latest/{operation}");
+        let refused = Api::of(&workspace).post(&path, &body.to_string());
+        assert_eq!(refused.refusal(), (400, "run_not_named".to_owned()));
+    }
+    let phase = workspace.show("latest")["summary"]["phase"].clone();
+    assert_eq!(phase, "awaiting_approval");
     daemon.stop();
 }

@@ -174,7 +174,9 @@ fn a_gate_is_asked_once() {
         "    approval_required: true\n    wake: 'echo x >> \"$HOME/asked\"; cat \"$HOME/asked\"'\n";
     let workspace = Workspace::with_skills(&skill(more));
     workspace.run(&["run", "s"]).expect_code(6);
-    workspace.run(&["approve", "latest"]).expect_code(0);
+    let run = workspace.show("latest")["summary"]["run"].clone();
+    let approve = ["approve", run.as_str().unwrap()];
+    workspace.run(&approve).expect_code(0);
     assert_eq!(seen(&workspace).unwrap(), "x");
     let asked = std::fs::read_to_string(workspace.home.join("asked")).unwrap();
     assert_eq!(asked, "x\n");

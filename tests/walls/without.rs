@@ -43,7 +43,9 @@ fn without_kernel_support_a_changed_tracked_file_fails_the_run_and_what_insists_
     // Accepted while there were walls, and begun where there are none.
     if walls_or_skip() {
         workspace.run(&["run", "asked"]).expect_code(6);
-        let ended = without_landlock(|| workspace.run(&["approve", "latest", "--json"]));
+        let asked = workspace.show("latest")["summary"]["run"].clone();
+        let approve = ["approve", asked.as_str().unwrap(), "--json"];
+        let ended = without_landlock(|| workspace.run(&approve));
         let failure = &ended.value()["summary"]["outcome"]["failure"];
         assert_eq!(failure["step"], "execute", "{ended:?}");
         assert_eq!(failure["code"], "sandbox", "{ended:?}");

@@ -3,7 +3,7 @@
 use super::run::conclude;
 use crate::cli::exit::Exit;
 use crate::cli::follow::{Follow, OnInterrupt, SignalListener, follow};
-use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{ApproveRequest, RunDetail};
@@ -14,7 +14,7 @@ use crate::protocol::{ApproveRequest, RunDetail};
     since it was shown is not."
 )]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Id of the run, or any unique beginning or end of it
     run: String,
     /// What to add, for whoever reads the thread
     #[arg(long, value_name = "TEXT")]
@@ -37,8 +37,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         Accept::RunningElseHosted
     };
     let control = session.connect(accept)?;
-    let name = run_named(control.as_ref(), &args.run)?;
-    let detail = control.run(&name).map_err(suggest::run_meant)?;
+    let name = run_decided(control.as_ref(), &args.run)?;
+    let detail = control.run(name).map_err(suggest::run_meant)?;
     let request = ApproveRequest {
         digest: digest_of(&detail, args.digest.as_deref())?,
         note: args.note.clone(),

@@ -2,14 +2,14 @@
 
 use crate::cli::exit::Exit;
 use crate::cli::render::report;
-use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
 use crate::protocol::DenyRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Id of the run, or any unique beginning or end of it
     run: String,
     /// Why, for whoever reads the thread
     #[arg(long, value_name = "TEXT")]
@@ -18,13 +18,13 @@ pub(crate) struct Args {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let run = run_named(control.as_ref(), &args.run)?;
+    let run = run_decided(control.as_ref(), &args.run)?;
     let request = DenyRequest {
         note: args.note.clone(),
         // The engine knows who asks.
         by: None,
     };
-    let denied = control.deny(&run, &request).map_err(suggest::run_meant)?;
+    let denied = control.deny(run, &request).map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&denied, "run");
     } else {

@@ -3,26 +3,24 @@
 use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::report;
-use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
 use crate::protocol::SignedRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Id of the run, or any unique beginning or end of it
     run: String,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let run = run_named(control.as_ref(), &args.run)?;
+    let run = run_decided(control.as_ref(), &args.run)?;
     let request = SignedRequest {
         by: session.asked_by(),
     };
-    let discarded = control
-        .discard(&run, &request)
-        .map_err(suggest::run_meant)?;
+    let discarded = control.discard(run, &request).map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&discarded, "discarded");
         return Ok(Exit::Ok);

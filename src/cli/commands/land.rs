@@ -3,7 +3,7 @@
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{CARE, DIM, Line, PLAIN};
 use crate::cli::render::report;
-use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
 use crate::protocol::SignedRequest;
@@ -14,17 +14,17 @@ use crate::protocol::SignedRequest;
     Hooks that follow a commit are not run."
 )]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Id of the run, or any unique beginning or end of it
     run: String,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let run = run_named(control.as_ref(), &args.run)?;
+    let run = run_decided(control.as_ref(), &args.run)?;
     let request = SignedRequest {
         by: session.asked_by(),
     };
-    let landed = control.land(&run, &request).map_err(suggest::run_meant)?;
+    let landed = control.land(run, &request).map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&landed, "landed");
         return Ok(Exit::Ok);

@@ -2,14 +2,14 @@
 
 use crate::cli::exit::Exit;
 use crate::cli::render::report;
-use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
 use crate::protocol::ResolveRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Id of the run, or any unique beginning or end of it
     run: String,
     /// What it is to count as
     #[arg(long = "as", value_name = "OUTCOME", value_parser = ["succeeded", "failed"])]
@@ -21,15 +21,13 @@ pub(crate) struct Args {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let run = run_named(control.as_ref(), &args.run)?;
+    let run = run_decided(control.as_ref(), &args.run)?;
     let request = ResolveRequest {
         resolution: args.resolution.clone(),
         note: args.note.clone(),
         by: session.asked_by(),
     };
-    let summary = control
-        .resolve(&run, &request)
-        .map_err(suggest::run_meant)?;
+    let summary = control.resolve(run, &request).map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&summary, "run");
     } else {

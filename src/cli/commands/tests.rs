@@ -398,11 +398,11 @@ fn waiting_ends_with_the_run_the_time_or_the_lack_of_an_engine() {
 
 #[test]
 fn requests_reach_the_engine_and_are_confirmed() {
-    let console = console();
+    let (console, short) = (console(), run_id().short());
     for (line, told) in [
         (vec!["cancel", "latest", "--now"], "cancel now=true"),
         (
-            vec!["resolve", "latest", "--as", "failed", "--note", "looked"],
+            vec!["resolve", &short, "--as", "failed", "--note", "looked"],
             "resolve failed looked",
         ),
         (vec!["drain"], "drain"),

@@ -136,49 +136,6 @@ impl EngineControl {
         shown.next().ok_or_else(|| schedules::unknown(&schedule))
     }
 
-    /// The run that a full id, a unique prefix or suffix, or `latest` names.
-    fn resolve_id(&self, text: &str) -> Result<RunId, Diagnostic> {
-        if text == "latest" {
-            return self.latest();
-        }
-        if let Ok(run) = text.parse::<RunId>() {
-            return Ok(run);
-        }
-        let mut found: Vec<RunId> = self
-            .view
-            .runs()
-            .iter()
-            .map(|shown| shown.spec.run)
-            .filter(|run| run.matches(text))
-            .collect();
-        found.extend(self.store.find(text, 10)?);
-        found.sort_unstable();
-        found.dedup();
-        match found.as_slice() {
-            [run] => Ok(*run),
-            [] => Err(no_such_run(text)),
-            several => {
-                let mut refused = Diagnostic::new(
-                    Kind::Usage,
-                    "run_ambiguous",
-                    format!("`{text}` names {} runs", several.len()),
-                )
-                .hint("give more of the id");
-                refused.details = several.iter().map(ToString::to_string).collect();
-                Err(refused)
-            }
-        }
-    }
-
-    fn latest(&self) -> Result<RunId, Diagnostic> {
-        if let Some(shown) = self.view.runs().last() {
-            return Ok(shown.spec.run);
-        }
-        let newest = self.store.newest()?;
-        newest
-            .ok_or_else(|| Diagnostic::new(Kind::NotFound, "run_not_found", "there is no run yet"))
-    }
-
     /// A run, live or from the store.
     pub(super) fn shown(&self, run: RunId) -> Result<Arc<RunSnapshot>, Diagnostic> {
         match self.view.run(run) {
@@ -264,15 +221,15 @@ impl Control for EngineControl {
     }
 
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
-        self.approve_run(self.resolve_id(run)?, request)
+        self.approve_run(self.decided_id(run)?, request)
     }
 
     fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
-        self.deny_run(self.resolve_id(run)?, request)
+        self.deny_run(self.decided_id(run)?, request)
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
-        let run = self.resolve_id(run)?;
+        let run = self.decided_id(run)?;
         self.shown(run)?;
         let resolution = match request.resolution.as_str() {
             "succeeded" => Resolution::Succeeded,
@@ -295,11 +252,11 @@ impl Control for EngineControl {
     }
 
     fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic> {
-        self.land_kept(self.resolve_id(run)?, request.by.clone())
+        self.land_kept(self.decided_id(run)?, request.by.clone())
     }
 
     fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic> {
-        self.discard_kept(self.resolve_id(run)?, request.by.clone())
+        self.discard_kept(self.decided_id(run)?, request.by.clone())
     }
 
     fn diff(&self, run: &str, query: &DiffQuery) -> Result<String, Diagnostic> {

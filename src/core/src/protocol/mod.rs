@@ -9,6 +9,7 @@ mod control;
 mod forgetting;
 mod logs;
 mod metrics;
+mod names;
 mod plan;
 mod probe;
 mod requests;
@@ -28,6 +29,7 @@ pub use control::Control;
 pub use forgetting::{ClockDoubt, ForgetRequest, Forgot};
 pub use logs::{LogsPage, LogsQuery, TAIL_LINES_MAX};
 pub use metrics::{METRICS_CONTENT_TYPE, metrics, metrics_of_nobody};
+pub use names::{LATEST, refuse_latest};
 pub use plan::SchedulePlan;
 pub use probe::{NotifyEvent, NotifyTest, Probe, ProbeRequest};
 pub use requests::{
