@@ -17,6 +17,8 @@ mod heard;
 mod operations;
 #[path = "roles/page.rs"]
 mod page;
+#[path = "roles/taken.rs"]
+mod taken;
 #[path = "roles/ways.rs"]
 mod ways;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::globals::{Site, may_be_workspace};
+use super::globals::{Site, expect_person, may_be_workspace};
 use super::maintenance;
 use super::session::{Accept, Engines};
 use crate::daemon::{self, ConnectMode, ConnectOptions, DaemonOptions};
@@ -41,7 +41,9 @@ impl Engines for RealEngines {
     }
 
     fn serve(&self, site: &Site) -> Result<(), Diagnostic> {
-        site.expect_person("workerctl daemon")?;
+        if site.is_around_run() {
+            expect_person("workerctl daemon")?;
+        }
         self.log(site, "info,rmcp=off")?;
         daemon::run_daemon(&DaemonOptions {
             workspace: site.workspace.clone(),

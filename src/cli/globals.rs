@@ -80,19 +80,21 @@ impl Site {
     /// Whether this process is a command of a run of this workspace. It hosts no engine and decides nothing; a request to
     /// an engine that runs is refused there.
     pub(crate) fn is_around_run(&self) -> bool {
-        let workspace = self.environment.get("WORKERCTL_WORKSPACE");
-        workspace.is_some_and(|around| Path::new(around) == self.workspace) && is_command_of_run()
+        // A command can clear its environment, but not the mark of its process: without a name it is taken for this one.
+        let around = self.environment.get("WORKERCTL_WORKSPACE");
+        around.is_none_or(|around| Path::new(around) == self.workspace) && is_command_of_run()
     }
+}
 
-    /// Refuses what only a person does, if this is a command of a run.
-    pub(crate) fn expect_person(&self, what: &str) -> Result<(), Diagnostic> {
-        if !self.is_around_run() {
-            return Ok(());
-        }
-        let message = format!("`{what}` is for people, and this is a command of a run");
-        let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
-        Err(refused.hint(format!("a person can: `{what}`")))
+/// Refuses what only a person does, if this is a command of a run, of whichever workspace: the environment, which
+/// names the workspace, can be forged.
+pub(crate) fn expect_person(what: &str) -> Result<(), Diagnostic> {
+    if !is_command_of_run() {
+        return Ok(());
     }
+    let message = format!("`{what}` is for people, and this is a command of a run");
+    let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
+    Err(refused.hint(format!("a person can: `{what}`")))
 }
 
 impl Globals {

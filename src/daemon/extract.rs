@@ -295,8 +295,10 @@ fn elsewhere(message: &str) -> HttpRefusal {
     HttpRefusal::from(Diagnostic::new(Kind::NotFound, "asked_elsewhere", message))
 }
 
-/// Who asks. That is certain of a session of the page and of a run; a person's command at the socket may say more, such
-/// as where it was typed.
+/// Who asks, for the record.
+///
+/// The engine's own user and root may name themselves in a request, because `workerctl mcp` adds the name of its client.
+/// Everybody else is recorded by the name that the kernel gives, otherwise an act could be recorded as somebody else's.
 pub(super) struct Signed {
     pub(super) peer: Peer,
     is_certain: bool,
@@ -316,9 +318,10 @@ impl<S: Sync> FromRequestParts<S> for Signed {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Signed, HttpRefusal> {
         let peer = peer(parts)?;
         let at_door = parts.extensions.get::<AtDoor>().is_some();
+        let is_own = [0, rustix::process::geteuid().as_raw()].contains(&peer.uid);
         Ok(Signed {
             peer,
-            is_certain: at_door || peer.caller != Caller::Person,
+            is_certain: at_door || peer.caller != Caller::Person || !is_own,
         })
     }
 }

@@ -49,6 +49,7 @@ mod takeover;
 mod tcp;
 mod unix;
 mod web;
+mod while_allowed;
 mod wire;
 
 pub use client::HttpControl;

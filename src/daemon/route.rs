@@ -14,6 +14,7 @@ use super::description::{Description, Endpoint, Input, Output};
 use super::extract;
 use super::reply::HttpRefusal;
 use super::state::ApiState;
+use super::while_allowed::{Reader, while_allowed};
 use crate::model::AccessRole;
 
 /// One method on one path of the API.
@@ -102,8 +103,10 @@ impl Operation {
         let serve = move |State(state): State<Arc<ApiState>>, request: Request| async move {
             let response = match admitted(request, &state, id, needed, H::Inputs::READS_QUERY) {
                 Ok(request) => {
+                    let reader = Reader::from_request(request.extensions(), &state, role);
                     let span = tracing::error_span!("request", operation = id);
-                    handler.call(request, state).instrument(span).await
+                    let response = handler.call(request, state).instrument(span).await;
+                    while_allowed(response, reader)
                 }
                 Err(refusal) => refusal.into_response(),
             };

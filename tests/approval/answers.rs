@@ -261,6 +261,34 @@ fn a_command_of_a_run_asks_the_engine_nothing_and_approves_nothing() {
     daemon.stop();
 }
 
+#[test]
+fn different_inputs_are_shown_in_different_words() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let mut seen = std::collections::HashSet::new();
+    for value in [
+        "a\nb",
+        "a\\nb",
+        "a\tb",
+        "a\\tb",
+        "a\u{ad}b",
+        "a\\u{ad}b",
+        "a\\xadb",
+        "ab",
+        "a\u{3164}b",
+        "a\u{115f}b",
+        "a\u{fe0f}b",
+    ] {
+        let run = asked(&workspace, &["say", "-i", &format!("who={value}")]);
+        let shown = workspace.run(&["show", &run]).expect_code(0).stdout;
+        let line = shown.lines().find(|line| line.contains("who = "));
+        let line = line.unwrap().to_owned();
+        assert!(line.is_ascii(), "{line:?}");
+        assert!(seen.insert(line.clone()), "{value:?} is shown as {line}");
+    }
+    daemon.stop();
+}
+
 /// The latest run may be another one than the person looked at.
 #[test]
 fn a_decision_names_its_run_by_its_id() {

@@ -158,11 +158,35 @@ fn a_command_of_a_run_submits_waits_reads_and_cancels_what_it_submitted() {
     daemon.stop();
 }
 
+/// A command can clear its environment, and is recognised by the mark of its process.
+#[test]
+fn a_command_with_a_cleared_environment_decides_nothing() {
+    let bare = "cd /; env -i PATH=\"$PATH\" HOME=\"$HOME\"";
+    let forged = format!("{bare} WORKERCTL_WORKSPACE=/elsewhere");
+    let lines = [bare, &forged].map(|env| {
+        format!("{env} $W skill trust say 2>&1; echo \"code $?\"\n{env} $W store rebuild 2>&1; echo \"code $?\"\n")
+    });
+    let workspace = asking(&lines.concat());
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["asking/ask"]);
+    ended(&workspace, &run);
+    let log = workspace.run(&["logs", &run]).expect_code(0).stdout;
+    assert_eq!(log.matches("is for people").count(), 4, "{log}");
+    assert_eq!(log.matches("code 6").count(), 4, "{log}");
+    daemon.stop();
+}
+
 #[test]
 fn a_command_that_outlives_its_engine_hosts_none() {
-    let workspace = asking(
-        "echo x > \"$HOME/started\"\nuntil test -e \"$HOME/killed\"; do sleep 0.1; done\n$W resolve \"$1\" --as succeeded --note x > \"$HOME/said\" 2>&1\necho $? >> \"$HOME/said\"; mv \"$HOME/said\" \"$HOME/done\"\n",
-    );
+    for env in ["", "cd /; env -i PATH=\"$PATH\" HOME=\"$HOME\""] {
+        outlives_its_engine(env);
+    }
+}
+
+fn outlives_its_engine(env: &str) {
+    let workspace = asking(&format!(
+        "echo x > \"$HOME/started\"\nuntil test -e \"$HOME/killed\"; do sleep 0.1; done\n{env} $W resolve \"$1\" --as succeeded --note x > \"$HOME/said\" 2>&1\necho $? >> \"$HOME/said\"; mv \"$HOME/said\" \"$HOME/done\"\n",
+    ));
     // Out of its group and with its parent gone, it is ended by the next engine only.
     let text = std::fs::read_to_string(workspace.home.join("ask.sh")).unwrap();
     std::fs::write(workspace.home.join("inner.sh"), text).unwrap();

@@ -298,16 +298,56 @@ fn without_a_session_the_client_asks_and_calls_again() {
     // Agreement to one thing is none to another.
     let other = call("two", &accepted);
     assert_eq!(other["resultType"], "input_required", "{other}");
-    let declined = json!({
-        "inputResponses": {"run": {"action": "decline"}},
-        "requestState": first["requestState"],
-    });
-    let refused = call("one", &declined);
+    // The state has been used with that.
+    let asked = call("one", &accepted);
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let with = |action: &str, question: &Value| {
+        let answer = json!({"run": {"action": action, "content": {}}});
+        json!({"inputResponses": answer, "requestState": question["requestState"]})
+    };
+    let refused = call("one", &with("decline", &asked));
     assert!(text_of(&refused).contains("declined"), "{refused}");
     assert!(workspace.read("reports/x.md").is_none());
-    let done = call("one", &accepted);
+    let asked = call("one", &with("accept", &asked));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let done = call("one", &with("accept", &asked));
     assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
     assert_eq!(workspace.read("reports/x.md").as_deref(), Some("one\n"));
+    // One consent starts one run.
+    let again = call("one", &with("accept", &asked));
+    assert_eq!(again["resultType"], "input_required", "{again}");
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[test]
+fn different_values_are_asked_about_in_different_words() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    let mut seen = std::collections::HashSet::new();
+    let blanks = format!("a{}b", " ".repeat(12));
+    let values = [
+        "a\nb",
+        "a\\nb",
+        "a\tb",
+        "a\\tb",
+        "a\u{ad}b",
+        "a\\u{ad}b",
+        "a\\\\nb",
+    ];
+    let values = [
+        &values[..],
+        &["ab", "a\u{3164}b", "a\u{fe0f}b", &blanks, "a\\{12 blanks}b"],
+    ];
+    for value in values.concat() {
+        let (question, call) = asked(&mut client, value);
+        let told = question["params"]["message"].as_str().unwrap().to_owned();
+        answer(&mut client, &question, "decline");
+        client.answer(call);
+        let line = told.lines().find(|line| line.starts_with("input text"));
+        let line = line.unwrap().to_owned();
+        assert!(seen.insert(line.clone()), "{value:?} is shown as {line}");
+    }
 }
 
 #[test]

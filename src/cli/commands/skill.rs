@@ -8,7 +8,7 @@ use super::check::counted;
 use super::workers::one_line;
 use crate::cli::definitions::{Definitions, Form, FoundSkill, Weights, write};
 use crate::cli::exit::Exit;
-use crate::cli::globals::Site;
+use crate::cli::globals::{Site, expect_person};
 use crate::cli::io::Stream;
 use crate::cli::maintenance;
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
@@ -113,7 +113,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             return convert(session, &skill, *to, output.as_ref());
         }
         What::Trust { name } => {
-            site.expect_person("workerctl skill trust")?;
+            expect_person("workerctl skill trust")?;
             let digest = find(name)?.trust(&where_kept(&site)?)?;
             if session.json() {
                 session.print_json(&json!({"trust": "content", "digest": digest}), "trust");

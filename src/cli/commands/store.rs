@@ -6,7 +6,7 @@ use super::check::counted;
 use super::threads::verify;
 use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
-use crate::cli::globals::Site;
+use crate::cli::globals::{Site, expect_person};
 use crate::cli::maintenance::{self, Rebuilding, StoreInfo, VerifyReport};
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::render::{diagnostic, times};
@@ -97,7 +97,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 }
 
 fn rebuild(session: &mut Session<'_>, site: &Site) -> Result<Exit, Diagnostic> {
-    site.expect_person("workerctl store rebuild")?;
+    expect_person("workerctl store rebuild")?;
     let definitions = Definitions::load(&site.workspace);
     definitions.expect_known_config()?;
     let done = maintenance::rebuild_from(

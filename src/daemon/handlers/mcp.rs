@@ -9,6 +9,7 @@ use crate::daemon::extract;
 use crate::daemon::mcp;
 use crate::daemon::reply::HttpRefusal;
 use crate::daemon::state::ApiState;
+use crate::daemon::while_allowed::{Reader, while_allowed};
 use crate::mcp::{Door, PATH};
 use crate::model::AccessRole;
 
@@ -28,5 +29,7 @@ pub(crate) async fn serve(
     let mounted = state.mounted.get().ok_or_else(HttpRefusal::no_such_path)?;
     let server = mounted.server()?;
     let request = Request::from_parts(parts, body);
-    Ok(mcp::answer(&server, &Door::Socket, request).await)
+    let reader = Reader::from_request(request.extensions(), &state, AccessRole::Admin);
+    let response = mcp::answer(&server, &Door::Socket, request).await;
+    Ok(while_allowed(response, reader))
 }

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use super::control::EngineControl;
-use super::refusals::no_such_run;
 use crate::catalog::{Catalog, Lookup, RootSkill};
-use crate::model::{Diagnostic, Kind, Problem, RunId, Skill};
-use crate::protocol::{LATEST, refuse_latest};
+use crate::model::{Diagnostic, Kind, Problem, Skill};
 
 /// Finds a skill by the name that somebody gave.
 pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Diagnostic> {
@@ -81,60 +78,4 @@ fn rejected(name: &str, problems: &[Problem]) -> Diagnostic {
         .map(|p| format!("{}: {}", p.place, p.message))
         .collect();
     refused
-}
-
-impl EngineControl {
-    /// The run that a full id, a unique prefix or suffix, or `latest` names.
-    pub(super) fn resolve_id(&self, text: &str) -> Result<RunId, Diagnostic> {
-        if text == LATEST {
-            return self.latest();
-        }
-        if let Ok(run) = text.parse::<RunId>() {
-            return Ok(run);
-        }
-        let mut found: Vec<RunId> = self
-            .view
-            .runs()
-            .iter()
-            .map(|shown| shown.spec.run)
-            .filter(|run| run.matches(text))
-            .collect();
-        found.extend(self.store.find(text, 10)?);
-        found.sort_unstable();
-        found.dedup();
-        match found.as_slice() {
-            [run] => Ok(*run),
-            [] => Err(no_such_run(text)),
-            several => {
-                let mut refused = Diagnostic::new(
-                    Kind::Usage,
-                    "run_ambiguous",
-                    format!("`{text}` names {} runs", several.len()),
-                )
-                .hint("give more of the id");
-                refused.details = several.iter().map(ToString::to_string).collect();
-                Err(refused)
-            }
-        }
-    }
-
-    fn latest(&self) -> Result<RunId, Diagnostic> {
-        if let Some(shown) = self.view.runs().last() {
-            return Ok(shown.spec.run);
-        }
-        let newest = self.store.newest()?;
-        newest
-            .ok_or_else(|| Diagnostic::new(Kind::NotFound, "run_not_found", "there is no run yet"))
-    }
-
-    /// Returns the run that a decision is about: as [`Self::resolve_id`] does, but `latest` is refused.
-    ///
-    /// A run may be submitted between the moment in which a person looked at the latest one and their decision.
-    pub(super) fn decided_id(&self, text: &str) -> Result<RunId, Diagnostic> {
-        let run = self.resolve_id(text)?;
-        if text == LATEST {
-            return Err(refuse_latest(run));
-        }
-        Ok(run)
-    }
 }

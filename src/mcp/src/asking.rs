@@ -13,7 +13,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
 
-use crate::model::legible::{legible, legible_lines};
+use super::consents;
+use crate::model::legible::{exact, legible, legible_lines};
 use crate::protocol::Rendered;
 
 /// How long a person may take: their client gives up the call itself if it wants to.
@@ -45,7 +46,7 @@ pub(super) enum Answer {
 /// What a client that calls again says of the question.
 pub(super) struct Given {
     answer: Option<ElicitResult>,
-    digest: Option<String>,
+    state: Option<String>,
 }
 
 impl Given {
@@ -55,7 +56,7 @@ impl Given {
         let answer = answers.and_then(|mut answers| answers.remove(KEY));
         Given {
             answer: answer.and_then(|answer| serde_json::from_value(answer).ok()),
-            digest: request.request_state.take(),
+            state: request.request_state.take(),
         }
     }
 }
@@ -102,15 +103,15 @@ pub(super) async fn ask(
             }
         };
     }
-    // An answer to a question about something else is none.
-    let answered = given
-        .answer
-        .filter(|_| given.digest.as_ref() == Some(&digest));
-    if let Some(answer) = answered {
+    // An answer counts once, and only for what was shown: otherwise one consent would start many runs.
+    let answered = given.answer.zip(given.state);
+    let answered = answered.filter(|(_, state)| consents::take(state).as_ref() == Some(&digest));
+    if let Some((answer, _)) = answered {
         return verdict(&answer, digest);
     }
     let requests = BTreeMap::from([(KEY.to_owned(), InputRequest::Elicitation(question))]);
-    let pending = InputRequiredResult::new(Some(requests), Some(digest));
+    let state = consents::state_of_question(&digest);
+    let pending = InputRequiredResult::new(Some(requests), Some(state));
     Answer::Pending(Box::new(pending))
 }
 
@@ -160,23 +161,22 @@ fn question(rendered: &Rendered) -> String {
     match &rendered.branch {
         Some(branch) => line(
             "branch",
-            &format!("{branch}, where its result lands as a commit"),
+            &format!("{}, where its result lands as a commit", exact(branch)),
         ),
         None => line("branch", "none: it works on the files as they lie"),
     }
-    let outputs = rendered
-        .outputs
-        .iter()
-        .filter_map(|(_, path)| path.as_deref());
-    let outputs: Vec<&str> = outputs.collect();
+    let outputs = rendered.outputs.iter();
+    let outputs = outputs.filter_map(|(_, path)| path.as_deref().map(exact));
+    let outputs: Vec<String> = outputs.collect();
     if !outputs.is_empty() {
         line("writes", &outputs.join(", "));
     }
     if !rendered.writes.is_empty() {
-        line("may also write", &rendered.writes.join(", "));
+        let writes: Vec<String> = rendered.writes.iter().map(|path| exact(path)).collect();
+        line("may also write", &writes.join(", "));
     }
     match &rendered.instructions {
-        Some(instructions) => line("instructions for", &instructions.model),
+        Some(instructions) => line("instructions for", &exact(&instructions.model)),
         None => line("command", &command(&rendered.argv)),
     }
     legible_lines(text.trim_end()).into_owned()
@@ -193,7 +193,7 @@ fn is_too_long(value: &Value) -> bool {
     text_of(value).chars().nth(VALUE_CHARS).is_some()
 }
 
-/// A whole value; many blanks in a row are counted instead.
+/// A whole value; many blanks in a row are counted instead, behind a backslash that no text of a value leaves single.
 fn shown(value: &Value) -> String {
     let text = visible(&text_of(value), VALUE_CHARS);
     let mut shown = String::new();
@@ -205,7 +205,7 @@ fn shown(value: &Value) -> String {
         let count = from.len() - after.len();
         if count > BLANKS {
             // Writing into a string cannot fail.
-            let _ = write!(shown, " [{count} blanks] ");
+            let _ = write!(shown, "\\{{{count} blanks}}");
         } else {
             shown.push_str(&from[..count]);
         }
@@ -217,8 +217,8 @@ fn shown(value: &Value) -> String {
 /// Its first lines, indented so that none can pose as another line of the question.
 fn command(argv: &[String]) -> String {
     let text = argv.join(" ");
-    let mut lines: Vec<String> = text.lines().take(COMMAND_LINES).map(cut).collect();
-    if text.lines().nth(COMMAND_LINES).is_some() {
+    let mut lines: Vec<String> = text.split('\n').take(COMMAND_LINES).map(cut).collect();
+    if text.split('\n').nth(COMMAND_LINES).is_some() {
         lines.push("…".to_owned());
     }
     lines.join("\n  ")
@@ -230,12 +230,10 @@ fn cut(text: &str) -> String {
 
 /// Text without what could pose as another line of the question, and not too long.
 fn visible(text: &str, chars_max: usize) -> String {
-    // Also marks that turn the direction of text, or cannot be seen.
-    let visible = |c: char| match c {
-        '"' | '\'' | '\\' => c.to_string(),
-        c => c.escape_debug().collect(),
+    let mut shown = match text.char_indices().nth(chars_max) {
+        Some((end, _)) => exact(&text[..end]),
+        None => exact(text),
     };
-    let mut shown: String = text.chars().take(chars_max).map(visible).collect();
     if text.chars().nth(chars_max).is_some() {
         shown.push('…');
     }

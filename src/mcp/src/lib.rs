@@ -12,6 +12,7 @@ mod arguments;
 mod asking;
 mod batch;
 mod calls;
+mod consents;
 mod cursor;
 mod engines;
 mod extension;

@@ -25,7 +25,7 @@ export const {a, aside, b, div, em, form, h1, h3, input, label, li, option, p, p
 const {dd, dialog, dl, dt, h2, ul} = tags;
 
 // Characters that act instead of showing: controls, bidirectional marks, invisible ones, tags. None of them ever gets into the document.
-const ACTS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\ud800-\udfff]/gu;
+const ACTS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\ud800-\udfff]/gu;
 const escaped = c => {
   const n = c.codePointAt(0), hex = n.toString(16);
   return n < 256 ? '\\x' + hex.padStart(2, '0') : n > 0xffff ? `\\u{${hex}}` : '\\u' + hex.padStart(4, '0');

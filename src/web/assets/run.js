@@ -113,7 +113,7 @@ const runActs = (run, done) => {
 // --- the page
 const valueOf = v => {
   const text = typeof v === 'string' ? v : JSON.stringify(v);
-  return text.length > 300 ? details(summary(text.slice(0), small(` … all ${number(text.length)} characters`)), pre(text, 200000)) : mono(text);
+  return text.length > 300 ? details(summary(text.slice(0), small(` … all ${number(text.length)} characters`)), pre(text, 200000)) : /[\n\t]| {2}/.test(text) ? pre(text) : mono(text);
 };
 const agent = (run, spent) => section('Model', [
   run.message && [h3('Asked for'), pre(run.message, 20000, 'prose')], run.answer && [h3('Last answer'), pre(run.answer, 40000, 'prose')],

@@ -1,8 +1,9 @@
 //! What a person is asked about a run, and what they have said.
 
 use super::super::times;
-use super::{ACTIVE, BOLD, CARE, DIM, Line, PLAIN, checks, field, files, headline, hint};
+use super::{ACTIVE, BOLD, CARE, DIM, Line, checks, field, files, headline, hint};
 use crate::cli::io::Stream;
+use crate::model::legible::exact;
 use crate::model::spec::Gate;
 use crate::protocol::{ApprovalView, RunDetail};
 
@@ -22,8 +23,9 @@ pub(crate) fn asked(out: &mut Stream<'_>, detail: &RunDetail) {
 pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
     if let Some(message) = &detail.message {
         out.line(Line::of(BOLD, "  message"));
-        for line in message.trim().lines() {
-            out.line(Line::from("    ").text(line));
+        let message = message.trim();
+        for line in message.split('\n') {
+            out.line(Line::from("    ").text(exact(line)));
         }
     }
     if !detail.inputs.is_empty() {
@@ -33,7 +35,12 @@ pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        out.line(Line::from("    ").text(name).text(" = ").text(value));
+        out.line(
+            Line::from("    ")
+                .text(exact(name))
+                .text(" = ")
+                .text(exact(&value)),
+        );
     }
 }
 
@@ -59,8 +66,8 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     let (what, run) = (what(view), detail.summary.run.short());
     out.line(Line::of(CARE, format!("  {what} waits for approval")));
     if let Some(command) = &view.command {
-        for line in command.lines() {
-            out.line(Line::of(DIM, "      $ ").output(PLAIN, line));
+        for line in command.trim_end().split('\n') {
+            out.line(Line::of(DIM, "      $ ").text(exact(line)));
         }
     }
     let held = view.result.iter().flat_map(|result| &result.outputs);
@@ -69,7 +76,11 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
             "  {}, published when it is approved",
             times::bytes(output.bytes)
         );
-        out.line(Line::from("    ").text(&output.path).styled(DIM, size));
+        out.line(
+            Line::from("    ")
+                .text(exact(&output.path))
+                .styled(DIM, size),
+        );
     }
     field(out, "sandbox", &view.sandbox);
     if let Some(place) = &view.outputs_in {
@@ -78,7 +89,7 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     if !view.checkpoints.is_empty() {
         out.line(Line::of(BOLD, "  to be looked at"));
         for one in &view.checkpoints {
-            out.line(Line::of(ACTIVE, "    ☐ ").text(one));
+            out.line(Line::of(ACTIVE, "    ☐ ").text(exact(one)));
         }
     }
     let short: String = digest.chars().take(DIGEST_CHARS).collect();

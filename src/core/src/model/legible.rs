@@ -38,8 +38,39 @@ pub fn legible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, "\t\n")
 }
 
+/// Returns `text` in one line so that two different texts never look the same, for what a person decides on.
+///
+/// Unlike [`legible`] it also escapes backslashes, tabs, and characters that are invisible or look like a blank.
+pub fn exact(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\\' => shown.push_str("\\\\"),
+            '\t' => shown.push_str("\\t"),
+            c if is_hidden(c) || is_unseen(c) => {
+                shown.push_str(&escaped(c.encode_utf8(&mut [0; 4]), ""));
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Returns whether `c` is default-ignorable (Unicode 16) or a white space other than a blank.
+fn is_unseen(c: char) -> bool {
+    let is_ignorable = matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}');
+    // A braille pattern without dots is no white space, and looks like one.
+    is_ignorable || (c.is_whitespace() && c != ' ') || c == '\u{2800}'
+}
+
 fn escaped<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
-    let is_escaped = |c: char| is_hidden(c) && !kept.contains(c);
+    let is_escaped =
+        |c: char| (is_hidden(c) || (kept.is_empty() && is_unseen(c))) && !kept.contains(c);
     if !text.chars().any(is_escaped) {
         return Cow::Borrowed(text);
     }
@@ -74,5 +105,21 @@ mod tests {
             assert_eq!(legible_lines(text), shown, "{text:?}");
         }
         assert_eq!(legible("a\nb\tc"), "a\\nb\tc");
+    }
+
+    #[test]
+    fn different_texts_never_look_the_same() {
+        for (text, shown) in [
+            ("a b é", "a b é"),
+            ("a\\nb", r"a\\nb"),
+            ("a\nb\tc", r"a\nb\tc"),
+            (
+                "\u{ad}\u{3164}\u{115f}\u{fe0f}\u{a0}",
+                r"\xad\u{3164}\u{115f}\u{fe0f}\xa0",
+            ),
+            (r"\xad", r"\\xad"),
+        ] {
+            assert_eq!(exact(text), shown, "{text:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ pub struct SubmitRequest {
     /// Idempotency key: the same key within 24 h answers the same run.
     #[serde(default)]
     pub key: Option<String>,
-    /// Who asks, for people.
+    /// Who asks. Read only from the engine's own user and root; of others the name of their user is recorded.
     #[serde(default)]
     pub by: Option<String>,
     /// The user behind the connection, as the kernel knows them: nothing that a request can say.
@@ -128,7 +128,7 @@ pub struct CancelRequest {
     /// End its processes at once instead of asking them first.
     #[serde(default)]
     pub now: bool,
-    /// Who asks, for people.
+    /// Who asks. Read only from the engine's own user and root; of others the name of their user is recorded.
     #[serde(default)]
     pub by: Option<String>,
     /// The run whose command asks, which may end only what it submitted: nothing that a request can say.

@@ -388,7 +388,7 @@ pub struct PauseRequest {
     pub schedule: String,
     /// Why.
     pub reason: String,
-    /// Who asks, for people.
+    /// Who asks. Read only from the engine's own user and root; of others the name of their user is recorded.
     pub by: Option<String>,
 }
 
@@ -454,7 +454,7 @@ pub struct TriggerRequest {
     pub overlap: Option<Overlap>,
     /// Policies that are not respected.
     pub despite: Vec<PolicyName>,
-    /// Who asks, for people.
+    /// Who asks. Read only from the engine's own user and root; of others the name of their user is recorded.
     pub by: Option<String>,
 }
 
