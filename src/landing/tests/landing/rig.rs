@@ -173,10 +173,7 @@ impl Scene {
         );
         change(&aside);
         git_ok(&aside, &["add", "-A", "-f"]);
-        git_ok(
-            &aside,
-            &["commit", "-q", "--allow-empty", "-m", "run\n\nRun-Id: x"],
-        );
+        git_ok(&aside, &["commit", "-q", "--allow-empty", "-m", &message()]);
         self.from = self.tip("HEAD").unwrap().parse().unwrap();
         self.to = git_ok(&aside, &["rev-parse", "HEAD"]).parse().unwrap();
         let kept = "refs/workerctl/runs/x/commit";
@@ -360,7 +357,7 @@ fn make_template(dir: &Path) -> (String, String) {
     std::fs::remove_file(run.join("gone.txt")).unwrap();
     git_ok(&run, &["update-index", "--chmod=+x", "run.sh"]);
     git_ok(&run, &["add", "shared.txt", "dir", "new", "gone.txt"]);
-    git_ok(&run, &["commit", "-q", "-m", "run\n\nRun-Id: x"]);
+    git_ok(&run, &["commit", "-q", "-m", &message()]);
     let to = git_ok(&run, &["rev-parse", "HEAD"]);
     import(dir, &from, &to, &Unobserved).unwrap();
     (from, to)
@@ -383,6 +380,11 @@ pub(crate) fn import(
         commit: &to,
     };
     workerctl_landing::import(&request, observer)
+}
+
+/// The message of the run's commit.
+fn message() -> String {
+    format!("run\n\nRun-Id: {RUN}")
 }
 
 pub(crate) fn log_line() -> LogLine {
