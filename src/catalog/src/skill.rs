@@ -24,7 +24,7 @@ use super::worker::WorkerPart;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::legible::hex;
-use crate::model::{Place, Skill, SkillRef};
+use crate::model::{Place, Problem, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
 const DESCRIPTION_CHARS: usize = 1_024;
@@ -62,6 +62,8 @@ struct Builder<'a, 'i> {
     file: Option<&'a SkillFile>,
     unavailable: Vec<Unavailable>,
     texts: Vec<PendingText<'a>>,
+    /// Whether keys, inputs or outputs were rejected. What follows from their absence is not reported then.
+    incomplete: bool,
 }
 
 impl<'a, 'i> Builder<'a, 'i> {
@@ -84,11 +86,14 @@ impl<'a, 'i> Builder<'a, 'i> {
             file,
             unavailable: worker.unavailable.clone(),
             texts: worker.texts.clone(),
+            incomplete: false,
         })
     }
 
     fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
+        let errors = report.errors();
         self.report_keys(report);
+        self.incomplete = report.errors() > errors;
         self.check_id(report);
         let (name, description) = self.told(report);
         let mutating = self.mutating(report);
@@ -162,7 +167,10 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn finish(self, mut skill: Skill, report: &mut Report) -> Skill {
         skill.unavailable = self.unavailable;
         if let Some(checker) = self.worker.options.text_checker {
-            report.extend(texts::problems(checker, &skill, &self.texts));
+            let problems = texts::problems(checker, &skill, &self.texts).into_iter();
+            let follows =
+                |problem: &Problem| self.incomplete && problem.code == texts::UNDECLARED_NAME;
+            report.extend(problems.filter(|problem| !follows(problem)));
         }
         skill
     }
@@ -411,7 +419,9 @@ impl<'a, 'i> Builder<'a, 'i> {
             agent.program.is_some(),
         ) {
             let message = format!("`{}` is unavailable: {}", self.item.id, lack.reason);
-            report.note(NO_EXECUTOR, self.place(), message, lack.hint);
+            if !self.incomplete {
+                report.note(NO_EXECUTOR, self.place(), message, lack.hint);
+            }
             self.unavailable.push(Unavailable {
                 code: NO_EXECUTOR.to_owned(),
                 reason: lack.reason,
