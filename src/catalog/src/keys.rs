@@ -25,6 +25,7 @@ pub(crate) use config::*;
 #[cfg(test)]
 pub(crate) use foreign::rows as foreign_rows;
 pub(crate) use models::*;
+pub(crate) use places::is_any;
 #[cfg(test)]
 pub(crate) use places::{COMMON, misplaced_in};
 pub(crate) use schedule::*;

@@ -2,7 +2,7 @@
 
 mod agent;
 mod inherit;
-mod placement;
+pub(crate) mod placement;
 
 use sha2::{Digest, Sha256};
 
@@ -124,6 +124,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             directory: self.directory("run"),
             run,
             run_place: self.run_place(),
+            places: self.places(),
             instructions,
             inputs: interface.inputs,
             outputs: interface.outputs,

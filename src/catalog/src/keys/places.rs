@@ -247,6 +247,13 @@ fn example(steps: &[Step], key: &str, value: View<'_>) -> String {
         })
 }
 
+/// Whether a word is a key of any definition file, so that it is not a value that must stay secret.
+pub(crate) fn is_any(word: &str) -> bool {
+    let levels = LEVELS.iter().map(|(table, ..)| *table);
+    let mut tables = levels.chain(INNER.iter().map(|inner| inner.table));
+    tables.any(|table| table.has(word))
+}
+
 /// A short value as it is written; of all others the form.
 pub(super) fn written(value: View<'_>) -> String {
     match value.data() {
