@@ -1,7 +1,8 @@
 //! Words of other systems, such as GitHub Actions, Kubernetes, cron and systemd, with the form to write instead.
 
 use super::{
-    CHECK, CONFIG, EXECUTION, INPUT, RETRY, RUN, SCHEDULE, SKILL, Table, WORKER_FILE, places, plain,
+    CHECK, CONFIG, CONFIG_RETENTION, EXECUTION, INPUT, RETRY, RUN, SCHEDULE, SKILL, Table,
+    WORKER_FILE, places, plain,
 };
 use crate::view::View;
 
@@ -17,12 +18,14 @@ const ENABLED: &str = "in the schedule: `schedule: {cron: \"0 9 * * *\", enabled
 #[rustfmt::skip]
 const WORDS: &[(&[&str], &[&Table], &str)] = &[
     // A schedule that is off, or limited in time.
-    (&["disabled", "disable", "paused", "pause", "suspend", "suspended", "active", "enable"], &[&SCHEDULE], "`enabled: false` to switch the schedule off"),
-    (&["disabled", "disable", "paused", "pause", "suspend", "suspended", "active", "enable"], WORK, ENABLED),
-    (&["until", "end_date"], &[&SCHEDULE], "`end: 2026-12-31`"),
-    (&["until", "end_date"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", end: 2026-12-31}`"),
-    (&["start_date"], &[&SCHEDULE], "`start: 2026-12-01`"),
-    (&["start_date"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", start: 2026-12-01}`"),
+    (&["disabled", "disable", "paused", "pause", "suspend", "suspended"], &[&SCHEDULE], "`enabled: false` to switch the schedule off"),
+    (&["disabled", "disable", "paused", "pause", "suspend", "suspended"], WORK, ENABLED),
+    (&["active", "enable"], &[&SCHEDULE], "`enabled: {value}`"),
+    (&["active", "enable"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", enabled: {value}}`"),
+    (&["until", "end_date"], &[&SCHEDULE], "`end: {value}`"),
+    (&["until", "end_date"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", end: {value}}`"),
+    (&["start_date"], &[&SCHEDULE], "`start: {value}`"),
+    (&["start_date"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", start: {value}}`"),
     // When a skill is due.
     (&["on", "cron_schedule", "on_calendar", "crontab", "schedule_interval"], WORK, "`schedule: \"0 9 * * 1-5\"`"),
     (&["cron_schedule", "on_calendar", "crontab", "schedule_interval"], &[&SCHEDULE], "`cron: \"0 9 * * 1-5\"`"),
@@ -42,7 +45,7 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["steps", "jobs", "stages", "script", "before_script", "after_script"], &[&WORKER_FILE, &EXECUTION], "the commands in a skill, as one text below `run: |`"),
     (&["working_directory", "workdir", "working_dir"], WORK, "`cwd: {value}` in the skill or at the top level of worker.yaml"),
     (&["working_directory", "workdir", "working_dir", "cwd"], &[&RUN, &CHECK], "`cwd: {value}` in the skill"),
-    (&["image", "container", "runs-on"], WORK, "nothing in its place: commands run on this machine; to use a container, call its program in `run`, such as `docker run IMAGE COMMAND`, and `sandbox: private` isolates a command without one"),
+    (&["image", "container", "runs-on"], WORK, "remove it: commands run on this machine; to use a container, call its program in `run`, such as `docker run IMAGE COMMAND`, and `sandbox: private` isolates a command without one"),
     // Attempts and limits.
     (&["retries", "max_retries", "retry_count", "backoff_limit"], WORK, "`retry: {max_attempts: {more}}`: the first attempt counts too"),
     (&["retries", "max_retries", "retry_count"], &[&RETRY], "`max_attempts: {more}`: the first attempt counts too"),
@@ -58,10 +61,12 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     // Inputs and outputs without `interface`.
     (&["inputs", "outputs"], &[&SKILL], "them below `interface`: `interface: {inputs: […], outputs: […]}`"),
     (&["inputs", "outputs"], &[&WORKER_FILE, &EXECUTION], "them below `interface` of a skill: `interface: {inputs: […], outputs: […]}`"),
+    (&["tools"], &[&SKILL], "`allowed-tools: {value}`"),
     // Settings of the engine.
+    (&["days"], &[&CONFIG_RETENTION], "`runs: {value}d`"),
     (&["remote"], &[&CONFIG], "`push: {value}`"),
     (&["listen", "port"], &[&CONFIG], "`web: {listen: \"127.0.0.1:8930\"}` for the web page, or `mcp: {http: {listen: …}}`"),
-    (&["log_level", "loglevel"], &[&CONFIG], "nothing in its place: the environment variable `WORKERCTL_LOG` sets the level, such as `WORKERCTL_LOG=debug`"),
+    (&["log_level", "loglevel"], &[&CONFIG], "remove it: the environment variable `WORKERCTL_LOG` sets the level, such as `WORKERCTL_LOG=debug`"),
 ];
 
 /// What to write instead of a word of other systems; `None` if `key` is none in `table`.
@@ -78,10 +83,11 @@ pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String
         number.saturating_add(1).to_string()
     });
     let ours = ours.replace("{more}", &more);
-    Some(format!(
-        "write {}",
-        ours.replace("{value}", &places::written(value))
-    ))
+    let ours = ours.replace("{value}", &places::written(value));
+    Some(match ours.starts_with("remove") {
+        true => ours,
+        false => format!("write {ours}"),
+    })
 }
 
 /// The words of each row with one of its maps and the form that is proposed.

@@ -56,11 +56,11 @@ pub(crate) const COMMON: [&str; 19] = [
 ];
 
 /// Keys of inner maps that people also use for data of their own in workers, skills, checks, inputs and outputs.
-pub(crate) const GENERIC: [&str; 37] = [
+pub(crate) const GENERIC: [&str; 38] = [
     "author", "default", "required", "enum", "pattern", "min", "max", "items", "value", "as",
     "level", "read", "write", "key", "args", "prompt", "output", "input", "cost", "result",
     "failure", "done", "usage", "url", "call", "link", "form", "before", "after", "users",
-    "groups", "admin", "message", "commands", "provider", "schema", "roots",
+    "groups", "admin", "message", "commands", "provider", "schema", "roots", "tools",
 ];
 
 /// Maps in which keys of [`GENERIC`] may be data of people's own.

@@ -63,7 +63,7 @@ fn every_known_key_at_every_other_place_is_an_error_that_names_its_place() {
                 let hint = found.and_then(|problem| problem.hint.as_deref());
                 let hint = hint.unwrap_or_default();
                 assert!(
-                    ["belongs ", "did you mean", "write "]
+                    ["belongs ", "did you mean", "write ", "remove it"]
                         .iter()
                         .any(|words| hint.contains(words)),
                     "`{key}` in {}: {shown}",
@@ -217,7 +217,7 @@ fn assert_refused_in(path: &str, head: &str, (name, form, own): (&str, &str, &st
                 && &*problem.place.path == path
                 && problem.place.line == line
                 && problem.hint.as_deref().is_some_and(|hint| {
-                    ["belongs ", "did you mean", "write "]
+                    ["belongs ", "did you mean", "write ", "remove it"]
                         .iter()
                         .any(|words| hint.contains(words))
                 })
@@ -314,18 +314,23 @@ fn a_key_of_an_inner_map_is_shown_where_it_belongs() {
 #[test]
 fn every_word_of_another_system_is_an_error_with_the_form_to_write() {
     let mut count = 0;
-    for (word, table, _) in foreign_rows() {
+    for (word, table, form) in foreign_rows() {
         let Some((_, path, text, (line, column))) = PLACES
             .into_iter()
             .find(|(place, ..)| place.name == table.name)
         else {
             continue;
         };
+        let remedy = if form.starts_with("remove") {
+            "remove "
+        } else {
+            "write "
+        };
         let catalog = Workspace::new(&[(path, &text.replace("KEY", word))]).load();
         expect(
             &catalog,
             path,
-            &("key-foreign", ERROR, line, column, "write "),
+            &("key-foreign", ERROR, line, column, remedy),
         );
         count += 1;
     }
