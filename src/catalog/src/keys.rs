@@ -31,7 +31,6 @@ pub(crate) use places::{COMMON, misplaced_in};
 pub(crate) use schedule::*;
 pub(crate) use shared::*;
 pub(crate) use skill::*;
-use unknown::plain;
 pub(crate) use unknown::{refuse_unknown, report_unknown, suggest};
 pub(crate) use worker::*;
 

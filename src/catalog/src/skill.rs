@@ -91,9 +91,7 @@ impl<'a, 'i> Builder<'a, 'i> {
     }
 
     fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
-        let errors = report.errors();
         self.report_keys(report);
-        self.incomplete = report.errors() > errors;
         self.check_id(report);
         let (name, description) = self.told(report);
         let mutating = self.mutating(report);
@@ -211,7 +209,8 @@ impl<'a, 'i> Builder<'a, 'i> {
         }
     }
 
-    fn report_keys(&self, report: &mut Report) {
+    fn report_keys(&mut self, report: &mut Report) {
+        let errors = report.errors();
         if let Some(map) = self.layers.inline {
             report_unknown(map, &SKILL, report);
         }
@@ -221,6 +220,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &SKILL_FILE, report);
         }
+        self.incomplete = report.errors() > errors;
     }
 
     fn check_id(&mut self, report: &mut Report) {

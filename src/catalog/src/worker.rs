@@ -143,10 +143,7 @@ pub(crate) fn read<'a>(
         limits: limits_of(root, around.config, report),
         budget: budget(root, report),
         context: context::read(root, around.config, report),
-        places: PLACED
-            .iter()
-            .filter_map(|key| Some(((*key).to_owned(), written(key)?.place())))
-            .collect(),
+        places: places(root),
         cwd: written("cwd")
             .and_then(|view| settings::inner_path(view, "cwd", report))
             .unwrap_or_else(|| ".".to_owned()),
@@ -184,6 +181,12 @@ fn add_sandbox(view: Option<View<'_>>, part: &mut WorkerPart<'_>, report: &mut R
     if part.sandbox.is_none() {
         part.unavailable.push(restrict::sandbox(view, report));
     }
+}
+
+/// Where values are written that only the environment can refuse.
+fn places(root: View<'_>) -> BTreeMap<String, Place> {
+    let place = |key: &&str| Some(((*key).to_owned(), root.written(key)?.place()));
+    PLACED.iter().filter_map(place).collect()
 }
 
 fn is_template(identity: &Identity) -> Unavailable {

@@ -1,8 +1,9 @@
 //! Words of other systems, such as GitHub Actions, Kubernetes, cron and systemd, with the form to write instead.
 
+use super::places::plain;
 use super::{
     CHECK, CONFIG, CONFIG_RETENTION, EXECUTION, INPUT, RETRY, RUN, SCHEDULE, SKILL, Table,
-    WORKER_FILE, places, plain,
+    WORKER_FILE, places,
 };
 use crate::view::View;
 
@@ -84,9 +85,10 @@ pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String
     });
     let ours = ours.replace("{more}", &more);
     let ours = ours.replace("{value}", &places::written(value));
-    Some(match ours.starts_with("remove") {
-        true => ours,
-        false => format!("write {ours}"),
+    Some(if ours.starts_with("remove") {
+        ours
+    } else {
+        format!("write {ours}")
     })
 }
 

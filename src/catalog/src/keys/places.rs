@@ -130,10 +130,8 @@ fn collect(level: usize, table: &'static Table, steps: &[Step], found: &mut Vec<
 /// The maps that a value of a form may be, each once.
 fn maps_of(form: Form, shape: Shape, found: &mut Vec<(Shape, &'static Table)>) {
     match form {
-        Form::Map(table) => {
-            if !found.iter().any(|(_, known)| known.name == table.name) {
-                found.push((shape, table));
-            }
+        Form::Map(table) if !found.iter().any(|(_, known)| known.name == table.name) => {
+            found.push((shape, table));
         }
         Form::List(inner) | Form::Filled(inner) => maps_of(*inner, Shape::List, found),
         Form::Named(inner) => maps_of(*inner, Shape::Named, found),
@@ -177,9 +175,10 @@ pub(super) fn elsewhere(
     }
     places.truncate(NAMED_MAX);
     let last = places.pop()?;
-    let places = match places.as_slice() {
-        [] => last,
-        [first @ ..] => format!("{} or {last}", first.join(", ")),
+    let places = if places.is_empty() {
+        last
+    } else {
+        format!("{} or {last}", places.join(", "))
     };
     meant.map(|key| format!("`{key}` belongs {places}"))
 }
@@ -247,6 +246,11 @@ fn example(steps: &[Step], key: &str, value: View<'_>) -> String {
         })
 }
 
+/// A key without case, `-`, `_` and spaces.
+pub(super) fn plain(text: &str) -> String {
+    text.to_lowercase().replace(['-', '_', ' '], "")
+}
+
 /// Whether a word is a key of any definition file, so that it is not a value that must stay secret.
 pub(crate) fn is_any(word: &str) -> bool {
     let levels = LEVELS.iter().map(|(table, ..)| *table);
@@ -262,9 +266,11 @@ pub(super) fn written(value: View<'_>) -> String {
         Data::Number(_) | Data::Bool(_) => value.scalar_text().unwrap_or_default(),
         Data::Text(text) => {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-            match text.len() <= 32 && !text.is_empty() && text.chars().all(is_plain) {
-                true => text.clone(),
-                false => "…".to_owned(),
+            let is_short = !text.is_empty() && text.len() <= 32;
+            if is_short && text.chars().all(is_plain) {
+                text.clone()
+            } else {
+                "…".to_owned()
             }
         }
         Data::Null => "…".to_owned(),

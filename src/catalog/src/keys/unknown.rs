@@ -1,5 +1,6 @@
 //! What is said of keys that are not known.
 
+use super::places::plain;
 use super::{Table, foreign, places};
 use crate::report::Report;
 use crate::view::View;
@@ -155,10 +156,6 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(distance, name)| *distance <= if name.len() >= 7 { 2 } else { 1 })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-pub(super) fn plain(text: &str) -> String {
-    text.to_lowercase().replace(['-', '_', ' '], "")
 }
 
 #[cfg(test)]

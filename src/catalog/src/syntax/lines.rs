@@ -69,12 +69,11 @@ fn not_a_key(yaml: &str, stopped: usize) -> Option<Mistake> {
         .rposition(|line| line.start <= stopped)
         .unwrap_or_default();
     let candidates = at.checked_sub(1).into_iter().chain([at]);
-    candidates
-        .filter_map(|at| {
-            let before = at.checked_sub(1).and_then(|before| lines.get(before));
-            mistake_in(*lines.get(at)?, before.copied())
-        })
-        .next()
+    let mut candidates = candidates.filter_map(|at| {
+        let before = at.checked_sub(1).and_then(|before| lines.get(before));
+        mistake_in(*lines.get(at)?, before.copied())
+    });
+    candidates.next()
 }
 
 fn mistake_in(line: Line<'_>, before: Option<Line<'_>>) -> Option<Mistake> {
@@ -92,31 +91,28 @@ fn mistake_in(line: Line<'_>, before: Option<Line<'_>>) -> Option<Mistake> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let word = content.split(|c| !is_word(c)).next()?;
     let rest = &content[word.len()..];
-    let named = keys::is_any(word);
+    // A word that is no key may be a secret.
+    let key = keys::is_any(word).then_some(word);
+    let form = key.map_or("`key: value`".to_owned(), |key| format!("`{key}: …`"));
     let (message, hint) = if rest.len() > 1 && rest.starts_with(':') {
-        let key = if named { word } else { "the key" };
-        let message = match named {
-            true => format!("a space is missing after the colon of `{key}:`"),
-            false => "a space is missing after the colon of this line".to_owned(),
-        };
-        (message, "write `key: value`, with a space after the colon")
+        let message = key.map_or_else(
+            || "a space is missing after the colon of this line".to_owned(),
+            |key| format!("a space is missing after the colon of `{key}:`"),
+        );
+        (
+            message,
+            format!("write {form}, with a space after the colon"),
+        )
     } else if rest.starts_with(' ') {
-        let message = match named {
-            true => format!("a colon is missing after `{word}`"),
-            false => "this line lacks a colon after its key".to_owned(),
-        };
-        let hint = "write `key: value`, or indent the line if it belongs to the value above";
+        let message = key.map_or_else(
+            || "this line lacks a colon after its key".to_owned(),
+            |key| format!("a colon is missing after `{key}`"),
+        );
+        let hint = format!("write {form}, or indent the line if it belongs to the value above");
         (message, hint)
     } else {
         return None;
     };
-    let hint = hint.replace(
-        "`key: value`",
-        &match named {
-            true => format!("`{word}: …`"),
-            false => "`key: value`".to_owned(),
-        },
-    );
     Some(Mistake { at, message, hint })
 }
 
@@ -146,19 +142,18 @@ fn unclosed_flow(yaml: &str) -> Option<Mistake> {
         let Some(open) = yaml[opened..].chars().next().filter(|c| "{[".contains(*c)) else {
             continue;
         };
-        match flow_length(&yaml[opened..]) {
-            Some(length) => closed_until = opened + length,
-            None => {
-                let close = if open == '{' { '}' } else { ']' };
-                return Some(Mistake {
-                    at: opened,
-                    message: format!("`{open}` is opened here and never closed"),
-                    hint: format!(
-                        "close it with `{close}`, or put the value in double quotes if it is text"
-                    ),
-                });
-            }
+        if let Some(length) = flow_length(&yaml[opened..]) {
+            closed_until = opened + length;
+            continue;
         }
+        let close = if open == '{' { '}' } else { ']' };
+        let hint =
+            format!("close it with `{close}`, or put the value in double quotes if it is text");
+        return Some(Mistake {
+            at: opened,
+            message: format!("`{open}` is opened here and never closed"),
+            hint,
+        });
     }
     None
 }
@@ -172,11 +167,7 @@ fn flow_length(text: &str) -> Option<usize> {
         match character {
             '{' => open.push('}'),
             '[' => open.push(']'),
-            '}' | ']' => {
-                if open.pop() != Some(character) {
-                    return None;
-                }
-            }
+            '}' | ']' if open.pop() != Some(character) => return None,
             '"' | '\'' if before.is_some_and(|c| " {[,:\n".contains(c)) => {
                 at += closing_quote(&text[at..])?;
                 continue;

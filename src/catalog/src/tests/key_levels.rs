@@ -201,9 +201,10 @@ fn assert_refused_in(path: &str, head: &str, (name, form, own): (&str, &str, &st
     let table = tables[name];
     let keys: Vec<_> = misplaced_in(table);
     let indent = " ".repeat(head.len() - head.rfind('\n').map_or(0, |at| at + 1));
-    let form = match form.contains("KEYS") {
-        true => form.to_owned(),
-        false => format!("{form} {{KEYS}}"),
+    let form = if form.contains("KEYS") {
+        form.to_owned()
+    } else {
+        format!("{form} {{KEYS}}")
     };
     let lines = keys.iter().map(|key| format!("{indent}  {key}: 1,\n"));
     let all = format!("\n{}{indent}  {own}", lines.collect::<String>());
