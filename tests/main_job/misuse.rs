@@ -442,8 +442,8 @@ fn what_is_asked_for_wrongly_is_told_once_and_with_what_helps() {
         since.contains("`--since yesterday` cannot be read"),
         "{since}"
     );
-    let missing = ["-C", "nowhere", "check"];
-    let missing = workspace.run(&missing).expect_code(3).stderr;
+    let mut missing = elsewhere(&workspace, &["-C", "nowhere", "check"]);
+    let missing = workspace.start(&mut missing).end().expect_code(3).stderr;
     assert!(missing.contains("there is no such directory"), "{missing}");
     assert!(missing.contains("hint: `-C` takes"), "{missing}");
     workspace.write("twice.json", r#"{"a":"x","a":"y"}"#);
