@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::engine::RealEngines;
 use super::exit::{Ending, Exit};
@@ -69,7 +70,7 @@ fn performed(args: &[OsString], environment: &BTreeMap<String, String>, io: &mut
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match cli {
         Ok(cli) => cli,
-        Err(told) => return misunderstood(&told, args, environment, io),
+        Err(told) => return misunderstood(&advised(told, args), args, environment, io),
     };
     io.out.color = wants_color(cli.globals.color, io.out.is_terminal, environment);
     io.err.color = wants_color(cli.globals.color, io.err.is_terminal, environment);
@@ -123,6 +124,36 @@ pub(super) fn concluded(session: &mut Session<'_>, command: &super::Command) -> 
     let message = format!("standard output cannot be written: {error}");
     session.print_diagnostic(&Diagnostic::new(Kind::Internal, "output_failed", message));
     if exit == Exit::Ok { Exit::Failed } else { exit }
+}
+
+/// Replaces clap's proposal to pass an unknown option as a value, which no command takes; `run` and `render` take
+/// inputs.
+fn advised(mut told: clap::Error, args: &[OsString]) -> clap::Error {
+    if told.kind() != ErrorKind::UnknownArgument {
+        return told;
+    }
+    let is_value = match told.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips
+            .iter()
+            .any(|tip| tip.to_string().contains("as a value")),
+        _ => false,
+    };
+    if is_value {
+        told.remove(ContextKind::Suggested);
+    }
+    let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
+    let takes_inputs = words.any(|word| matches!(word, "run" | "render"));
+    if takes_inputs && told.get(ContextKind::SuggestedArg).is_none() {
+        let is_pair = |word: &&str| {
+            let name = word.split_once('=').map_or("", |(name, _)| name);
+            !name.is_empty() && !name.starts_with('-')
+        };
+        let pair = words.find(is_pair).unwrap_or("NAME=VALUE");
+        let tip = format!("inputs are given as `-i {pair}`");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        told.insert(ContextKind::Suggested, tips);
+    }
+    told
 }
 
 /// Help and version are data; everything else that clap tells is a refusal.

@@ -280,11 +280,17 @@ fn real(directory: &Path) -> Result<PathBuf, Diagnostic> {
             Kind::NotFound,
             NO_WORKSPACE,
             format!("`{}` is not a workspace: {why}", directory.display()),
-        ))
+        )
+        .hint(format!(
+            "`-C` takes an existing directory that has `workers/` or `{CONFIG_FILE}`"
+        )))
     };
     match directory.canonicalize() {
         Ok(found) if found.is_dir() => Ok(found),
         Ok(_) => refuse("it is not a directory".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            refuse("there is no such directory".to_owned())
+        }
         Err(error) => refuse(error.to_string()),
     }
 }

@@ -432,6 +432,20 @@ fn what_is_asked_for_wrongly_is_told_once_and_with_what_helps() {
     workspace.start(&mut command).end().expect_code(0);
     let quiet = workspace.run(&["run", "-q", "bad"]).expect_code(1);
     assert!(quiet.stderr.contains("exit"), "{quiet:?}");
+    let option = ["run", "good", "--param", "a=x"];
+    let option = workspace.run(&option).expect_code(2).stderr;
+    assert!(option.contains("inputs are given as `-i a=x`"), "{option}");
+    assert!(!option.contains("as a value"), "{option}");
+    let since = ["runs", "--since", "yesterday"];
+    let since = workspace.run(&since).expect_code(2).stderr;
+    assert!(
+        since.contains("`--since yesterday` cannot be read"),
+        "{since}"
+    );
+    let mut missing = elsewhere(&workspace, &["-C", "nowhere", "check"]);
+    let missing = workspace.start(&mut missing).end().expect_code(3).stderr;
+    assert!(missing.contains("there is no such directory"), "{missing}");
+    assert!(missing.contains("hint: `-C` takes"), "{missing}");
     workspace.write("twice.json", r#"{"a":"x","a":"y"}"#);
     let twice = workspace
         .run(&["run", "good", "--inputs-json", "twice.json"])

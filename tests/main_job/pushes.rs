@@ -127,7 +127,7 @@ fn a_name_that_is_no_remote_is_refused_before_anything_runs() {
     for command in ["run", "render"] {
         let done = workspace.run(&[command, "mirrored"]).expect_code(6);
         for told in [
-            "`push` names `mirror`, which is no remote of",
+            "there is no remote `mirror`, which `push` names",
             "`git remote add mirror URL`",
             "`origin`",
         ] {

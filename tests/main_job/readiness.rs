@@ -43,6 +43,23 @@ fn what_can_never_run_is_found_before_it_is_run() {
         .map(|(code, skill)| (&**code, &**skill))
         .collect();
     assert_eq!(found, expected);
+    let text = std::fs::read_to_string(workspace.root.join("workers/w/worker.yaml")).unwrap();
+    let told = workspace.run(&["check", "--json"]).value();
+    for (code, value) in [
+        ("branch-missing", "nowhere, run"),
+        ("remote-missing", "upstream,"),
+        ("cwd-missing", "nowhere, run: 'true'}\n  - {id: tool"),
+        ("tool-missing", "no-such-tool"),
+    ] {
+        let problems = told["problems"].as_array().unwrap();
+        let problem = problems.iter().find(|problem| problem["code"] == code);
+        let place = &problem.unwrap()["place"];
+        let at = text.find(value).unwrap();
+        let line = text[..at].matches('\n').count() + 1;
+        let column = at - text[..at].rfind('\n').unwrap();
+        assert_eq!(place["line"], line, "{code}: {place}");
+        assert_eq!(place["column"], column, "{code}: {place}");
+    }
     let doctor = workspace.run(&["doctor"]).expect_code(1).stdout;
     assert!(doctor.contains("`unused` is unavailable"), "{doctor}");
     for (_, skill) in expected {
@@ -52,7 +69,7 @@ fn what_can_never_run_is_found_before_it_is_run() {
         ];
         assert!(cannot.iter().any(|text| doctor.contains(text)), "{doctor}");
         let done = workspace.run(&["run", skill, "-q"]);
-        assert!([4, 6].contains(&done.code), "{skill}: {done:?}");
+        assert_eq!(done.code, 6, "{skill}: {done:?}");
     }
     workspace.git(&["branch", "nowhere"]);
     workspace.git(&["remote", "add", "upstream", "../nowhere"]);

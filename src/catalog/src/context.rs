@@ -64,7 +64,7 @@ fn may_hold(item: View<'_>, report: &mut Report) -> bool {
         report.note(
             "when-not-evaluated",
             view.place(),
-            format!("`when: {text}` is kept and not evaluated"),
+            format!("`when: {text}` has no effect"),
             "only `always` and `exists` are evaluated",
         );
     }

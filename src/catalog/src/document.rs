@@ -264,6 +264,12 @@ fn report_syntax(
             report.error("yaml-syntax", place, plain.to_owned(), hint);
             return;
         }
+        let stopped = offset.unwrap_or(range.end).saturating_sub(range.start);
+        if let Some(mistake) = syntax::lines::locate(yaml, stopped, &message) {
+            let place = source.place(range.start + mistake.at);
+            report.error("yaml-syntax", place, mistake.message, &mistake.hint);
+            return;
+        }
         let (plain, hint) = syntax::explain(source, offset, &message);
         report.error(
             "yaml-syntax",

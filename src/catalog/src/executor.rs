@@ -86,7 +86,10 @@ impl Named {
             report.warning(
                 "toolset-unknown",
                 place.clone(),
-                format!("`{}` is no configured tool set", name.escape_debug()),
+                format!(
+                    "`toolsets` of workerctl.yaml has no `{}`: the skill cannot run",
+                    name.escape_debug()
+                ),
                 &remedy(name, config.toolsets.keys(), "toolsets"),
             );
         }
@@ -96,7 +99,13 @@ impl Named {
 fn remedy<'k>(name: &str, known: impl Iterator<Item = &'k String>, key: &str) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
     suggest(name, &known).map_or_else(
-        || format!("add it to `{key}` of workerctl.yaml, or name one that is there"),
+        || match known.as_slice() {
+            [] => format!("add it to `{key}` of workerctl.yaml, which has none, or remove it here"),
+            known => format!(
+                "add it to `{key}` of workerctl.yaml, or name one that is there: `{}`",
+                known.join("`, `")
+            ),
+        },
         |meant| format!("did you mean `{meant}`?"),
     )
 }

@@ -179,11 +179,17 @@ fn input_kind(view: View<'_>, integer: &mut bool, report: &mut Report) -> Option
         "list" => (InputKind::Array, false),
         "file" => (InputKind::Path, false),
         other => {
+            let hint = match other {
+                "choice" | "choices" | "enum" | "select" | "options" => {
+                    "write `type: string` and `enum: [a, b]` with the values that are accepted"
+                }
+                _ => "write string, number, boolean, array, date or path",
+            };
             report.error(
                 "unknown-value",
                 view.place(),
                 format!("`type: {other}` is not a type of inputs"),
-                "write string, number, boolean, array, date or path",
+                hint,
             );
             return None;
         }

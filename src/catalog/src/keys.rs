@@ -17,15 +17,20 @@ mod skill;
 #[rustfmt::skip]
 mod worker;
 
+mod foreign;
+mod places;
 mod unknown;
 
 pub(crate) use config::*;
+#[cfg(test)]
+pub(crate) use foreign::rows as foreign_rows;
 pub(crate) use models::*;
+pub(crate) use places::is_any;
+#[cfg(test)]
+pub(crate) use places::{COMMON, misplaced_in};
 pub(crate) use schedule::*;
 pub(crate) use shared::*;
 pub(crate) use skill::*;
-#[cfg(test)]
-pub(crate) use unknown::COMMON;
 pub(crate) use unknown::{refuse_unknown, report_unknown, suggest};
 pub(crate) use worker::*;
 

@@ -152,12 +152,14 @@ fn script<'a>(
         Err(refusal) => Some(missing(&refusal)),
     };
     if let Some(unavailable) = &unavailable {
-        report.warning(
-            &unavailable.code,
-            script.place(),
-            unavailable.reason.clone(),
-            "correct the path, add `interpreter`, or make the script executable",
-        );
+        let place = script.place();
+        let hint = if unavailable.code == "file-missing" {
+            let file = place.path.rsplit('/').next().unwrap_or(&place.path);
+            format!("create it, or correct the path, which is relative to {file}")
+        } else {
+            "add `interpreter`, make the script executable, or correct the path".to_owned()
+        };
+        report.warning(&unavailable.code, place, unavailable.reason.clone(), &hint);
     }
     Some(Run {
         text: RunText::Script {

@@ -313,6 +313,28 @@ pub(crate) fn author(view: View<'_>, report: &mut Report) -> Option<String> {
     None
 }
 
+/// Common abbreviations that are no IANA names, or stand for several zones, with a zone that is often meant.
+const ZONES: [(&str, &str); 18] = [
+    ("pst", "America/Los_Angeles"),
+    ("pdt", "America/Los_Angeles"),
+    ("pt", "America/Los_Angeles"),
+    ("est", "America/New_York"),
+    ("edt", "America/New_York"),
+    ("et", "America/New_York"),
+    ("cst", "America/Chicago"),
+    ("cdt", "America/Chicago"),
+    ("mst", "America/Denver"),
+    ("mdt", "America/Denver"),
+    ("cet", "Europe/Berlin"),
+    ("cest", "Europe/Berlin"),
+    ("mez", "Europe/Berlin"),
+    ("bst", "Europe/London"),
+    ("ist", "Asia/Kolkata"),
+    ("jst", "Asia/Tokyo"),
+    ("kst", "Asia/Seoul"),
+    ("aest", "Australia/Sydney"),
+];
+
 /// Reads the name of a zone.
 pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
     let text = view.filled_text("timezone", report)?;
@@ -320,16 +342,20 @@ pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
         return Some(text);
     }
     let wanted = text.to_lowercase();
+    let of_abbreviation = ZONES.iter().find(|(short, _)| *short == wanted);
     let of_city = zone::names().find(|name| {
         let city = name.rsplit('/').next().unwrap_or(name);
         city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
     });
+    // An abbreviation is never close to another one: both may be far apart.
     let near = zone::names()
+        .filter(|name| name.contains('/'))
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= 3)
         .map(|(_, name)| name);
-    let hint = of_city.or(near).map_or_else(
+    let of_abbreviation = of_abbreviation.map(|(_, name)| *name);
+    let hint = of_abbreviation.or(of_city).or(near).map_or_else(
         || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
         |name| format!("did you mean `{name}`?"),
     );

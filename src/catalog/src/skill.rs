@@ -2,7 +2,7 @@
 
 mod agent;
 mod inherit;
-mod placement;
+pub(crate) mod placement;
 
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,7 @@ use super::worker::WorkerPart;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::legible::hex;
-use crate::model::{Place, Skill, SkillRef};
+use crate::model::{Place, Problem, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
 const DESCRIPTION_CHARS: usize = 1_024;
@@ -62,6 +62,8 @@ struct Builder<'a, 'i> {
     file: Option<&'a SkillFile>,
     unavailable: Vec<Unavailable>,
     texts: Vec<PendingText<'a>>,
+    /// Whether keys, inputs or outputs were rejected. What follows from their absence is not reported then.
+    incomplete: bool,
 }
 
 impl<'a, 'i> Builder<'a, 'i> {
@@ -84,6 +86,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             file,
             unavailable: worker.unavailable.clone(),
             texts: worker.texts.clone(),
+            incomplete: false,
         })
     }
 
@@ -119,6 +122,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             directory: self.directory("run"),
             run,
             run_place: self.run_place(),
+            places: self.places(),
             instructions,
             inputs: interface.inputs,
             outputs: interface.outputs,
@@ -162,7 +166,10 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn finish(self, mut skill: Skill, report: &mut Report) -> Skill {
         skill.unavailable = self.unavailable;
         if let Some(checker) = self.worker.options.text_checker {
-            report.extend(texts::problems(checker, &skill, &self.texts));
+            let problems = texts::problems(checker, &skill, &self.texts).into_iter();
+            let follows =
+                |problem: &Problem| self.incomplete && problem.code == texts::UNDECLARED_NAME;
+            report.extend(problems.filter(|problem| !follows(problem)));
         }
         skill
     }
@@ -202,7 +209,8 @@ impl<'a, 'i> Builder<'a, 'i> {
         }
     }
 
-    fn report_keys(&self, report: &mut Report) {
+    fn report_keys(&mut self, report: &mut Report) {
+        let errors = report.errors();
         if let Some(map) = self.layers.inline {
             report_unknown(map, &SKILL, report);
         }
@@ -212,6 +220,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &SKILL_FILE, report);
         }
+        self.incomplete = report.errors() > errors;
     }
 
     fn check_id(&mut self, report: &mut Report) {
@@ -411,7 +420,9 @@ impl<'a, 'i> Builder<'a, 'i> {
             agent.program.is_some(),
         ) {
             let message = format!("`{}` is unavailable: {}", self.item.id, lack.reason);
-            report.note(NO_EXECUTOR, self.place(), message, lack.hint);
+            if !self.incomplete {
+                report.note(NO_EXECUTOR, self.place(), message, lack.hint);
+            }
             self.unavailable.push(Unavailable {
                 code: NO_EXECUTOR.to_owned(),
                 reason: lack.reason,

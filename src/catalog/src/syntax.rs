@@ -1,5 +1,7 @@
 //! What the YAML parser refuses, in the words of whoever wrote the file.
 
+pub(crate) mod lines;
+
 use super::source::Source;
 
 /// Words of the parser, what is wrong where it says one of them, and what to do. The first that fits counts.
@@ -56,7 +58,7 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
     ),
     (
         &["expected key", "more than one document"],
-        "a line begins in another column than the keys around it, or text follows a closing quote",
+        "this line is not aligned with the lines around it, or text follows a closing quote",
         "begin each key in the same column, and write `\\\"` for a quote within double quotes",
     ),
 ];

@@ -62,6 +62,9 @@ pub(crate) struct PendingText<'a> {
     pub(crate) view: View<'a>,
 }
 
+/// Code of a name in braces that is neither an input nor an output.
+pub(crate) const UNDECLARED_NAME: &str = "undeclared-name";
+
 /// The problems that `checker` finds in the texts of a skill, each at its place in the file.
 pub(crate) fn problems(
     checker: &dyn TextChecker,

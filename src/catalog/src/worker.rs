@@ -1,5 +1,7 @@
 //! What a worker sets for all its skills.
 
+use std::collections::BTreeMap;
+
 use super::agent_program::{self, DeclaredProgram};
 use super::approval;
 use super::budgets;
@@ -18,6 +20,7 @@ use super::report::Report;
 use super::restrict;
 use super::sandbox;
 use super::settings;
+use super::skill::placement::PLACED;
 use super::texts::{PendingText, TextKind};
 use super::view::View;
 use super::{Options, identity::Identity, isolation};
@@ -67,6 +70,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) budget: budgets::DeclaredBudget,
     pub(crate) context: Vec<String>,
     pub(crate) cwd: String,
+    /// Where the values of `branch`, `push` and `cwd` are written.
+    pub(crate) places: BTreeMap<String, Place>,
     pub(crate) shell: Shell,
     pub(crate) env: Env,
     pub(crate) placement: isolation::Placement,
@@ -138,6 +143,7 @@ pub(crate) fn read<'a>(
         limits: limits_of(root, around.config, report),
         budget: budget(root, report),
         context: context::read(root, around.config, report),
+        places: places(root),
         cwd: written("cwd")
             .and_then(|view| settings::inner_path(view, "cwd", report))
             .unwrap_or_else(|| ".".to_owned()),
@@ -175,6 +181,12 @@ fn add_sandbox(view: Option<View<'_>>, part: &mut WorkerPart<'_>, report: &mut R
     if part.sandbox.is_none() {
         part.unavailable.push(restrict::sandbox(view, report));
     }
+}
+
+/// Where values are written that only the environment can refuse.
+fn places(root: View<'_>) -> BTreeMap<String, Place> {
+    let place = |key: &&str| Some(((*key).to_owned(), root.written(key)?.place()));
+    PLACED.iter().filter_map(place).collect()
 }
 
 fn is_template(identity: &Identity) -> Unavailable {

@@ -153,7 +153,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let since = args
         .since
         .as_ref()
-        .map(|text| times::parse_instant(text, session.clock.now(), zone))
+        .map(|text| times::parse_instant("--since", text, session.clock.now(), zone))
         .transpose()?;
     let query = query_of(args, since);
     let wanted = Wanted {

@@ -62,10 +62,10 @@ impl Filter {
     ) -> Result<(Vec<RunSummary>, Zone), Diagnostic> {
         let zone = zone_of(control)?;
         let now = session.clock.now();
-        let instant = |text: &Option<String>| {
+        let instant = |option: &str, text: &Option<String>| {
             let read = text
                 .as_ref()
-                .map(|text| times::parse_instant(text, now, zone));
+                .map(|text| times::parse_instant(option, text, now, zone));
             read.transpose().map(|at| at.map(Timestamp::millis))
         };
         let query = RunsQuery {
@@ -76,8 +76,8 @@ impl Filter {
                 (_, true) => Some(Outcome::FAILURES.join(",")),
                 _ => (!self.outcome.is_empty()).then(|| self.outcome.join(",")),
             },
-            since_ms: instant(&self.since)?,
-            until_ms: instant(&self.until)?,
+            since_ms: instant("--since", &self.since)?,
+            until_ms: instant("--until", &self.until)?,
             limit: self.limit,
             ..RunsQuery::default()
         };

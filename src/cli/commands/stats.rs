@@ -47,10 +47,16 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let control = session.connect(Accept::RunningElseHosted)?;
     let zone = zone_of(control.as_ref())?;
     let now = session.clock.now();
-    let day = |when: &str| times::parse_instant(when, now, zone).map(|at| at.date_in(zone));
+    let day = |option: &str, when: &str| {
+        times::parse_instant(option, when, now, zone).map(|at| at.date_in(zone))
+    };
     let query = StatsQuery {
-        from: Some(day(&args.since)?),
-        to: args.until.as_deref().map(day).transpose()?,
+        from: Some(day("--since", &args.since)?),
+        to: args
+            .until
+            .as_deref()
+            .map(|when| day("--until", when))
+            .transpose()?,
         by: match args.by {
             By::Skill => StatsBy::Skill,
             By::Worker => StatsBy::Worker,

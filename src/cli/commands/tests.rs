@@ -303,8 +303,8 @@ fn a_bad_instant_is_a_usage_error() {
     let left = console().perform(&["runs", "--since", "yesterday"]);
     assert_eq!(left.code, 2);
     insta::assert_snapshot!(left.err, @r#"
-    error: `yesterday` is neither a span of time nor an instant
-    hint: examples: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`, `2026-11-20T09:00:00Z`
+    error: `--since yesterday` cannot be read
+    hint: give a duration (`2h`, `3d`), a date (`2026-11-20`) or a time (`2026-11-20T09:00`, `2026-11-20T09:00:00Z`)
     "#);
 }
 

@@ -18,9 +18,13 @@ const ENTRIES_MAX: usize = 5_000;
 /// Directories without workers of the workspace.
 const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
 
+/// Code of a tool set that the configuration does not have: the catalog reports it.
+const TOOLSET_UNKNOWN: &str = "toolset-unknown";
+
 /// Codes of the problems, for `doctor`.
-pub(crate) const CODES: [&str; 6] = [
+pub(crate) const CODES: [&str; 7] = [
     NO_EXECUTOR,
+    TOOLSET_UNKNOWN,
     "branch-missing",
     "remote-missing",
     "cwd-missing",
@@ -54,24 +58,22 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
     let mut repositories = Repositories::new();
     let mut found = Vec::new();
     for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
-        let mut add = |code: &str, message: String, hint: String| {
+        let mut add = |code: &str, key: &str, message: String, hint: String| {
+            let place = skill.places.get(key).unwrap_or(&skill.place);
             found.push(Problem {
                 worker: Some(skill.address.worker.clone()),
                 skill: Some(skill.address.skill.clone()),
-                ..warning(code, skill.place.clone(), message, hint)
+                ..warning(code, place.clone(), message, hint)
             });
         };
         let cwd = catalog.root.join(&skill.cwd);
         if !cwd.is_dir() {
             let message = format!(
-                "`{}` cannot run: `cwd: {}` is no directory",
+                "`{}` cannot run: there is no directory `{}`, which `cwd` names",
                 skill.address, skill.cwd
             );
-            add(
-                "cwd-missing",
-                message,
-                "create the directory, or change `cwd`".to_owned(),
-            );
+            let hint = "create the directory, or change `cwd`".to_owned();
+            add("cwd-missing", "cwd", message, hint);
             continue;
         }
         if skill.mutating {
@@ -82,23 +84,41 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
                 repository_problems(skill, names, &mut add);
             }
         }
-        if let Err(Diagnostic { message, .. }) = check_tools(skill, &catalog.config) {
+        if !lacks_toolset(catalog, skill)
+            && let Err(Diagnostic { message, .. }) = check_tools(skill, &catalog.config)
+        {
+            let is_named = |key: &&String| {
+                let name = key.strip_prefix("required_tools/");
+                name.is_some_and(|name| message.contains(&format!("'{name}'")))
+            };
+            let key = skill.places.keys().find(is_named);
+            let key = key.map_or("required_tools", String::as_str);
             let message = format!("`{}` cannot run: {message}", skill.address);
             let hint = "add a tool set that has it, or remove it from `required_tools`";
-            add("tool-missing", message, hint.to_owned());
+            add("tool-missing", key, message, hint.to_owned());
         }
     }
     found.extend(workers_elsewhere(catalog));
     found
 }
 
+/// Whether the catalog reports that a tool set of the skill is not configured.
+fn lacks_toolset(catalog: &Catalog, skill: &Skill) -> bool {
+    catalog.problems.iter().any(|problem| {
+        problem.code == TOOLSET_UNKNOWN
+            && problem.worker.as_ref() == Some(&skill.address.worker)
+            && problem.skill.as_ref() == Some(&skill.address.skill)
+    })
+}
+
 fn repository_problems(
     skill: &Skill,
     names: &repository::Names,
-    add: &mut impl FnMut(&str, String, String),
+    add: &mut impl FnMut(&str, &str, String, String),
 ) {
     let listed = |names: &[String]| match names {
-        [] => String::new(),
+        [] => "; the repository has no remotes".to_owned(),
+        [name] => format!("; there is `{name}`"),
         names => format!("; there are `{}`", names.join("`, `")),
     };
     if let Some(branch) = skill.branch.as_ref().filter(|branch| !branch.create)
@@ -112,7 +132,7 @@ fn repository_problems(
         let hint = format!(
             "`git branch {name}` creates it, `branch: {{name: {name}, create: true}}` lets the first run do so"
         );
-        add("branch-missing", message, hint);
+        add("branch-missing", "branch", message, hint);
     }
     if let Some(remote) = skill
         .push
@@ -120,14 +140,14 @@ fn repository_problems(
         .filter(|remote| !names.remotes.contains(remote))
     {
         let message = format!(
-            "`{}` cannot run: `push` names `{remote}`, which is no remote",
+            "`{}` cannot run: there is no remote `{remote}`, which `push` names",
             skill.address
         );
         let hint = format!(
             "`git remote add {remote} URL` adds it{}",
             listed(&names.remotes)
         );
-        add("remote-missing", message, hint);
+        add("remote-missing", "push", message, hint);
     }
 }
 

@@ -34,7 +34,10 @@ pub(crate) fn zone(name: &str) -> Zone {
 }
 
 /// Reads `now`, `2h` (so long ago), `2026-11-20`, `2026-11-20T09:00` (in `zone`) or RFC 3339.
+///
+/// `option` is named if the text cannot be read.
 pub(crate) fn parse_instant(
+    option: &str,
     text: &str,
     now: Timestamp,
     zone: Zone,
@@ -63,10 +66,10 @@ pub(crate) fn parse_instant(
         .map_err(|_| {
             let message = match span {
                 Err(DurationError::TooLong) => format!("`{text}`: {}", DurationError::TooLong),
-                _ => format!("`{text}` is neither a span of time nor an instant"),
+                _ => format!("`{option} {text}` cannot be read"),
             };
             Diagnostic::new(Kind::Usage, "bad_instant", message).hint(
-                "examples: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`, `2026-11-20T09:00:00Z`",
+                "give a duration (`2h`, `3d`), a date (`2026-11-20`) or a time (`2026-11-20T09:00`, `2026-11-20T09:00:00Z`)",
             )
         })
 }
@@ -156,14 +159,16 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(
-                parse_instant(text, now, berlin).unwrap().rfc3339(),
+                parse_instant("--since", text, now, berlin)
+                    .unwrap()
+                    .rfc3339(),
                 expected,
                 "{text}"
             );
         }
         for bad in ["", "yesterday", "2026-13-01", "-2h", "2026-11-20T25:00"] {
             assert_eq!(
-                parse_instant(bad, now, berlin).unwrap_err().kind,
+                parse_instant("--since", bad, now, berlin).unwrap_err().kind,
                 Kind::Usage,
                 "{bad}"
             );

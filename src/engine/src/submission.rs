@@ -345,7 +345,15 @@ impl Submitting<'_> {
             )
             .hint("name a directory inside the workspace")
         };
-        let real = std::fs::canonicalize(&cwd).map_err(|error| refused(error.to_string()))?;
+        let real = std::fs::canonicalize(&cwd).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                let message = format!("`cwd: {}`: there is no such directory", self.skill.cwd);
+                Diagnostic::new(Kind::Blocked, "cwd", message).hint(
+                    "create the directory, or correct `cwd`, which is relative to the workspace",
+                )
+            }
+            _ => refused(error.to_string()),
+        })?;
         let root = std::fs::canonicalize(self.around.workspace)
             .map_err(|error| refused(error.to_string()))?;
         if !real.is_dir() {

@@ -186,7 +186,7 @@ impl<'a> Written<'a> {
                 None => report.note(
                     "unknown-key",
                     value.key_place(),
-                    format!("`{key}` is kept and not evaluated"),
+                    format!("`{key}` has no effect: no such key is known here"),
                     "",
                 ),
             }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::tool_names::{ToolName, known_names, tool_of_item};
+use crate::model::tool_names::{ToolName, known_names, similar_tool, tool_of_item};
 use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
@@ -130,9 +130,14 @@ pub(crate) fn check_items(
             "restriction-malformed",
             view.place(),
             format!("`{item}` in `{key}` is not understood: {refused}"),
-            &format!(
-                "write {}, `mcp__server__tool`, or their names in Claude Code, Codex, Gemini or opencode",
-                known_names()
+            &similar_tool(item).map_or_else(
+                || {
+                    format!(
+                        "write {}, `mcp__server__tool`, or their names in Claude Code, Codex, Gemini or opencode",
+                        known_names()
+                    )
+                },
+                |near| format!("did you mean `{near}`?"),
             ),
         );
     }

@@ -1,6 +1,7 @@
 //! What is said of keys that are not known.
 
-use super::{CHECK, CONFIG, EXECUTION, SCHEDULE, SKILL, Table, WORKER_FILE};
+use super::places::plain;
+use super::{Table, foreign, places};
 use crate::report::Report;
 use crate::view::View;
 
@@ -8,11 +9,7 @@ use crate::view::View;
 const SYNONYMS: &[(&str, &str)] = &[
     ("command", "run"),
     ("cmd", "run"),
-    ("inputs", "interface"),
-    ("outputs", "interface"),
     ("checks", "verification"),
-    ("max_retries", "retry"),
-    ("retries", "retry"),
     ("tz", "timezone"),
     ("zone", "timezone"),
     ("expression", "cron"),
@@ -27,80 +24,31 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("distrusted", "untrusted"),
 ];
 
-/// Places in definitions: a key of one of them that is written at another is an error.
-const LEVELS: [(&Table, &str); 6] = [
-    (&SKILL, "in a skill"),
-    (&WORKER_FILE, "at the top level of worker.yaml"),
-    (&EXECUTION, "in `execution` of worker.yaml"),
-    (&SCHEDULE, "in a schedule"),
-    (&CHECK, "in a check of `verification`"),
-    (&CONFIG, "in workerctl.yaml"),
-];
-
-/// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
-pub(crate) const COMMON: [&str; 19] = [
-    "id",
-    "name",
-    "type",
-    "version",
-    "description",
-    "skill",
-    "skills",
-    "file",
-    "files",
-    "path",
-    "mode",
-    "check",
-    "command",
-    "start",
-    "end",
-    "when",
-    "at",
-    "inputs",
-    "mcp",
-];
-
-/// Words of other systems for a schedule that is off, or has an end, with the key and value to write instead.
-const SWITCHES: [(&str, &str); 10] = [
-    ("disabled", "enabled: false"),
-    ("disable", "enabled: false"),
-    ("paused", "enabled: false"),
-    ("pause", "enabled: false"),
-    ("suspend", "enabled: false"),
-    ("suspended", "enabled: false"),
-    ("active", "enabled: false"),
-    ("enable", "enabled: false"),
-    ("until", "end"),
-    ("end_date", "end"),
-];
-
 /// What an unknown key most likely means.
 enum Meaning {
     /// A key of the same map.
     Key(String),
-    /// A key of another place.
-    Elsewhere(&'static str, &'static str),
+    /// A word of other systems, with what to write instead.
+    Foreign(String),
+    /// A key of another place, with the hint that names it.
+    Elsewhere(String),
     Nothing,
 }
 
 impl Meaning {
-    fn find(key: &str, table: &Table) -> Self {
+    fn find(key: &str, value: View<'_>, table: &Table) -> Self {
         let known = table.names();
-        if table.has("enabled")
-            && let Some((_, meant)) = SWITCHES.iter().find(|(word, _)| *word == key)
-        {
-            return Self::Key((*meant).to_owned());
-        }
-        if let Some(same) = spelled_alike(key, &known).or_else(|| synonym(key, &known)) {
+        if let Some(same) = spelled_alike(key, &known) {
             return Self::Key(same.to_owned());
         }
-        let levels = LEVELS.iter().filter(|(level, _)| level.name != table.name);
-        for (level, place) in levels {
-            let names: Vec<&str> = level.evaluated().collect();
-            let same = spelled_alike(key, &names).or_else(|| synonym(key, &names));
-            if let Some(same) = same.filter(|name| !COMMON.contains(name)) {
-                return Self::Elsewhere(same, place);
-            }
+        if let Some(remedy) = foreign::remedy(key, value, table) {
+            return Self::Foreign(remedy);
+        }
+        if let Some(same) = synonym(key, &known) {
+            return Self::Key(same.to_owned());
+        }
+        if let Some(hint) = elsewhere(key, value, table) {
+            return Self::Elsewhere(hint);
         }
         let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();
         let misspelled = || nearest(key, &words).and_then(|word| synonym(word, &known));
@@ -111,10 +59,17 @@ impl Meaning {
     }
 }
 
+/// The hint that names the places of a key that is known elsewhere. Synonyms count at the levels of files only.
+fn elsewhere(key: &str, value: View<'_>, table: &Table) -> Option<String> {
+    places::elsewhere(value, table, |names, is_level| {
+        spelled_alike(key, names).or_else(|| synonym(key, names).filter(|_| is_level))
+    })
+}
+
 /// Reports the keys of a map that have no effect: an error if a known key is meant, otherwise a note.
 pub(crate) fn report_unknown(map: View<'_>, table: &Table, report: &mut Report) {
     match table.refuses {
-        Some(code) => refuse_unknown(map, &table.names(), code, report),
+        Some(code) => refuse(map, &table.names(), Some(table), code, report),
         None => report_without_effect(map, table, report),
     }
 }
@@ -125,23 +80,29 @@ fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
             continue;
         }
         let place = value.key_place();
-        match Meaning::find(key, table) {
+        match Meaning::find(key, value, table) {
             Meaning::Key(meant) => report.error(
                 "key-misspelled",
                 place,
                 format!("`{key}` is not a known key"),
                 &format!("did you mean `{meant}`?"),
             ),
-            Meaning::Elsewhere(meant, level) => report.error(
+            Meaning::Foreign(remedy) => report.error(
+                "key-foreign",
+                place,
+                format!("`{key}` is not a key of workerctl"),
+                &remedy,
+            ),
+            Meaning::Elsewhere(hint) => report.error(
                 "key-misplaced",
                 place,
                 format!("`{key}` has no effect here"),
-                &format!("`{meant}` belongs {level}"),
+                &hint,
             ),
             Meaning::Nothing => report.note(
                 "unknown-key",
                 place,
-                format!("`{key}` is kept and not evaluated"),
+                format!("`{key}` has no effect: no such key is known here"),
                 "",
             ),
         }
@@ -150,11 +111,17 @@ fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
 
 /// Refuses keys that are not known, where one that is misspelt must not be without effect.
 pub(crate) fn refuse_unknown(map: View<'_>, known: &[&str], code: &str, report: &mut Report) {
+    refuse(map, known, None, code, report);
+}
+
+fn refuse(map: View<'_>, known: &[&str], table: Option<&Table>, code: &str, report: &mut Report) {
     for (key, value) in map.entries().filter(|(key, _)| !known.contains(key)) {
-        let hint = suggest(key, known).map_or_else(
-            || format!("known are `{}`", known.join("`, `")),
-            |meant| format!("did you mean `{meant}`?"),
-        );
+        let meant = suggest(key, known).map(|meant| format!("did you mean `{meant}`?"));
+        let hint = meant.unwrap_or_else(|| {
+            let known = format!("known are `{}`", known.join("`, `"));
+            let elsewhere = table.and_then(|table| elsewhere(key, value, table));
+            elsewhere.map_or(known.clone(), |hint| format!("{known}; {hint}"))
+        });
         let message = format!("`{}` is not a known key", key.escape_debug());
         report.error(code, value.key_place(), message, &hint);
     }
@@ -189,10 +156,6 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(distance, name)| *distance <= if name.len() >= 7 { 2 } else { 1 })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-fn plain(text: &str) -> String {
-    text.to_lowercase().replace(['-', '_', ' '], "")
 }
 
 #[cfg(test)]

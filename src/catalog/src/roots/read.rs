@@ -155,11 +155,33 @@ fn report_files(candidate: &Candidate, keys: &Keys, report: &mut Report) {
     }
 }
 
+/// Whether all lines of a text are keys of a skill, their values, or comments.
+fn is_frontmatter(text: &str) -> bool {
+    let is_line = |line: &str| {
+        let key = line.split_once(':').map_or("", |(key, _)| key);
+        let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        line.trim().is_empty()
+            || line.starts_with([' ', '-', '#'])
+            || !key.is_empty() && key.chars().all(is_key)
+    };
+    looks_like_keys(text.lines().next().unwrap_or_default()) && text.lines().all(is_line)
+}
+
 /// Frontmatter and body of a page.
 fn markdown<'t>(shown: &str, text: &'t str, report: &mut Report) -> Option<(Document, &'t str)> {
     let head = &text[..head_length(text)];
     let source = Source::new(shown, head.to_owned());
     let Some((yaml, body)) = of_markdown(&source, report).ok()? else {
+        let head = text.split_once("\n---").map(|(head, _)| head);
+        if head.is_some_and(is_frontmatter) {
+            report.error(
+                "no-frontmatter",
+                source.place(0),
+                "the first line `---` is missing, and the file is left out".to_owned(),
+                "begin the file with a line `---`",
+            );
+            return None;
+        }
         let late = text.split("\n---").skip(1).any(looks_like_keys);
         let (message, hint) = if late {
             (

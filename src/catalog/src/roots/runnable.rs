@@ -1,5 +1,7 @@
 //! Skills of the workspace as the engine runs them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -48,6 +50,7 @@ impl RootSkill {
             directory: self.directory().to_string_lossy().into_owned(),
             run: RunText::Instructions,
             run_place: self.place.clone(),
+            places: BTreeMap::new(),
             instructions: Some(body),
             inputs: Vec::new(),
             outputs: Vec::new(),

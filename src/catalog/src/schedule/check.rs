@@ -180,18 +180,18 @@ impl Resolver<'_, '_> {
             _ => false,
         };
         let what = if over {
-            "every time of `at` lies in the past"
+            "every time of `at` is in the past"
         } else if read.policy.end.is_some_and(|end| end < now) {
-            "`end` lies in the past"
+            "`end` is in the past"
         } else {
             return;
         };
-        let message = format!("{what}: it is not due any more");
+        let message = format!("{what}: this schedule will never run again");
         let place = draft.place.clone();
         let hint = "remove the schedule, or correct the year";
         self.tell(
             draft,
-            Severity::Note,
+            Severity::Warning,
             "schedule-past",
             &place,
             (message, hint),

@@ -22,11 +22,13 @@ use crate::worker::{Setting, commit_message};
 
 impl<'a> Builder<'a, '_> {
     pub(super) fn interface(&mut self, report: &mut Report) -> Interface<'a> {
+        let errors = report.errors();
         let mut found = self
             .layers
             .get("interface")
             .map(|view| interface::read(view, report))
             .unwrap_or_default();
+        self.incomplete |= report.errors() > errors;
         self.texts.append(&mut found.texts);
         self.add_placeholders(&mut found.inputs, report);
         found

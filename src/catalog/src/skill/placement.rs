@@ -1,9 +1,15 @@
 //! Where runs of a skill work and where their result lands: what of it applies to this skill.
 
+use std::collections::BTreeMap;
+
 use super::Builder;
 use crate::isolation::{self, PushTo};
+use crate::model::Place;
 use crate::model::isolation::{BranchChoice, LocalEntry};
 use crate::report::Report;
+
+/// Keys of skills and workers whose values name something that may be missing.
+pub(crate) const PLACED: [&str; 3] = ["branch", "push", "cwd"];
 
 /// What a skill says of it; where it says nothing its worker; and where that says nothing the configuration.
 pub(super) struct SkillPlacement {
@@ -40,6 +46,23 @@ impl Builder<'_, '_> {
                 .filter(|_| mutating),
             filtered_stored: self.filtered_stored(report) && mutating,
         }
+    }
+
+    /// Where values are written that only the environment can refuse: in the skill, or in its worker.
+    pub(super) fn places(&self) -> BTreeMap<String, Place> {
+        let mut places = self.worker.places.clone();
+        for key in PLACED {
+            if let Some(view) = self.layers.get(key) {
+                places.insert(key.to_owned(), view.place());
+            }
+        }
+        let tools = self.layers.get("required_tools").into_iter();
+        for item in tools.flat_map(|tools| tools.each()) {
+            if let Some(name) = item.scalar_text() {
+                places.insert(format!("required_tools/{name}"), item.place());
+            }
+        }
+        places
     }
 
     /// Reports keys that only earlier versions evaluate.

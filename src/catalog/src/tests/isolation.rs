@@ -140,7 +140,10 @@ fn what_agent_programs_say_of_it_is_taken_or_told() {
     let path = ".claude/skills/a/SKILL.md";
     let catalog = Workspace::new(&[(path, front)]).load();
     let found = problem(&catalog.problems, "unknown-key");
-    assert_eq!(found.message, "`isolation` is kept and not evaluated");
+    assert_eq!(
+        found.message,
+        "`isolation` has no effect: no such key is known here"
+    );
     assert_eq!((found.place.line, found.severity), (5, NOTE));
 }
 

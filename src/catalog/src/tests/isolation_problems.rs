@@ -110,7 +110,7 @@ branch: {name: r, create: yes}
     E 31 wrong-type `create` must be `true` or `false`, not text
     write `true` or `false`
 branch: {name: r, from: main}
-    N 23 unknown-key `from` is kept and not evaluated
+    N 23 unknown-key `from` has no effect: no such key is known here
     -
 push: https://example.org/x
     E 11 remote-name `push: https://example.org/x` is not the name of a remote: it holds one of `~^:?*[\`
@@ -167,7 +167,7 @@ local: [{path: x, link: soft}]
     E 29 wrong-type `link` must be `true` or `false`, not text
     write `true` or `false`
 local: [{path: x, copy: true}]
-    N 23 unknown-key `copy` is kept and not evaluated
+    N 23 unknown-key `copy` has no effect: no such key is known here
     -
 "#;
 

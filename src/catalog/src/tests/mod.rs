@@ -23,6 +23,7 @@ mod places;
 mod protected_files;
 pub(crate) mod read_keys;
 mod reloading;
+mod remedies;
 mod roots;
 mod roots_hostile;
 mod roots_trust;

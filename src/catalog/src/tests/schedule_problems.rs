@@ -281,8 +281,16 @@ fn what_lies_in_the_past_is_told() {
         ..Options::default()
     };
     let catalog = load(workspace.path(), options);
-    expect(&catalog, PATH, &("schedule-past", NOTE, 4, 5, "the year"));
-    expect(&catalog, PATH, &("schedule-past", NOTE, 6, 5, "the year"));
+    expect(
+        &catalog,
+        PATH,
+        &("schedule-past", super::WARNING, 4, 5, "the year"),
+    );
+    expect(
+        &catalog,
+        PATH,
+        &("schedule-past", super::WARNING, 6, 5, "the year"),
+    );
     let count = codes(&catalog)
         .iter()
         .filter(|code| **code == "schedule-past")

@@ -100,8 +100,8 @@ fn past(
     let now = session.clock.now();
     let query = BackfillQuery {
         schedule: args.schedule.clone(),
-        from_ms: times::parse_instant(&args.from, now, zone)?.millis(),
-        to_ms: times::parse_instant(&args.to, now, zone)?.millis(),
+        from_ms: times::parse_instant("--from", &args.from, now, zone)?.millis(),
+        to_ms: times::parse_instant("--to", &args.to, now, zone)?.millis(),
         despite: args
             .asked
             .despite_and(if args.dry_run { &[] } else { &REFUSED }),

@@ -92,7 +92,7 @@ pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagn
     let width = session.io.table_width();
     table.print(&mut session.io.out, width);
     if control.status()?.host != "daemon" {
-        let note = "no daemon runs: nothing is due until one does";
+        let note = "no daemon is running: schedules fire only while one runs";
         crate::cli::render::diagnostic::warning(&mut session.io.err, note);
     }
     Ok(Exit::Ok)

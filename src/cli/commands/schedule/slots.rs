@@ -26,7 +26,7 @@ pub(super) fn slots(
         None => zone_of(control.as_ref())?,
     };
     let now = session.clock.now();
-    let since = since.map(|text| times::parse_instant(text, now, zone));
+    let since = since.map(|text| times::parse_instant("--since", text, now, zone));
     let query = SlotsQuery {
         schedule: schedule.map(str::to_owned),
         since_ms: since.transpose()?.map(Timestamp::millis),

@@ -164,5 +164,6 @@ pub(super) fn ahead(text: &str, now: Timestamp, zone: Zone) -> Result<Timestamp,
     if parse_millis(text).is_ok() {
         return Err(refused(format!("`{text}` is a span: write `+{text}`")));
     }
-    times::parse_instant(text, now, zone).map_err(|_| refused(format!("`{text}` is no instant")))
+    times::parse_instant("", text, now, zone)
+        .map_err(|_| refused(format!("`{text}` is no instant")))
 }

@@ -127,6 +127,40 @@ const ELSEWHERE: [&str; 72] = [
     "wait",
 ];
 
+/// Returns the tool that a misspelt name most likely means: as it is called here, in other programs in lower case, or,
+/// if the name begins with a capital letter, as Claude Code writes it.
+pub fn similar_tool(item: &str) -> Option<String> {
+    let name = item.split('(').next().unwrap_or(item).trim();
+    let wanted = name.to_lowercase();
+    let own = BUILT_IN.iter().flat_map(|(own, others)| {
+        let others = others.iter().copied();
+        std::iter::once(*own).chain(others)
+    });
+    let (_, found) = own
+        .chain(ELSEWHERE)
+        .map(|known| (strsim::osa_distance(&wanted, &known.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= if known.len() >= 7 { 2 } else { 1 })
+        .min_by_key(|(distance, _)| *distance)?;
+    let camel = [
+        ("websearch", "WebSearch"),
+        ("webfetch", "WebFetch"),
+        ("todowrite", "TodoWrite"),
+        ("multiedit", "MultiEdit"),
+        ("notebookedit", "NotebookEdit"),
+    ];
+    if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return Some(found.to_owned());
+    }
+    let camel = camel.iter().find(|(plain, _)| *plain == found);
+    Some(camel.map_or_else(
+        || {
+            let (first, rest) = found.split_at(1);
+            first.to_ascii_uppercase() + rest
+        },
+        |(_, camel)| (*camel).to_owned(),
+    ))
+}
+
 /// Reads an item such as `Read`, `Bash(git:*)` or `mcp__server__tool`. Case does not count.
 ///
 /// # Errors

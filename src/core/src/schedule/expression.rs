@@ -195,12 +195,19 @@ fn pieces(whole: Piece) -> Vec<Piece> {
     pieces
 }
 
+fn in_words(fields: usize) -> &'static str {
+    if fields == 6 { "six" } else { "five" }
+}
+
 fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), ExpressionError> {
     let expected = if seconds { 6 } else { 5 };
     let found = pieces.len();
     let order = "minute, hour, day of the month, month, day of the week";
     if found < expected {
-        let hint = if seconds {
+        let nickname = format!("@{}", whole.text.to_ascii_lowercase());
+        let hint = if NICKNAMES.iter().any(|(name, _)| *name == nickname) {
+            format!("write `{nickname}`")
+        } else if seconds {
             format!("with `seconds: true` write six fields: second, {order}")
         } else {
             format!("write five fields: {order}")
@@ -208,7 +215,17 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
         return Err(ExpressionError::new(
             "cron-too-few-fields",
             whole.range(),
-            format!("{found} of {expected} fields are there"),
+            match found {
+                1 => format!(
+                    "a cron expression has {} fields, `{}` has 1",
+                    in_words(expected),
+                    whole.text
+                ),
+                _ => format!(
+                    "a cron expression has {} fields, this one has {found}",
+                    in_words(expected)
+                ),
+            },
             hint,
         ));
     }

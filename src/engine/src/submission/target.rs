@@ -246,7 +246,7 @@ fn refuse_unknown_remote(repository: &Repository, remote: &str) -> Result<(), Di
         return Ok(());
     }
     let message = format!(
-        "`push` names `{remote}`, which is no remote of `{}`",
+        "there is no remote `{remote}`, which `push` names, in `{}`",
         repository.workdir.display()
     );
     let others = if known.is_empty() {

@@ -208,12 +208,16 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         AGENTS,
         "---\nname: a\ndescription: One\ntags: [a, b\nlicense: MIT\n---\nDo it.\n",
-        ("yaml-syntax", "has no `]`", "`[one, two]`"),
+        ("yaml-syntax", "never closed", "close it with `]`"),
     ),
     rejected(
         AGENTS,
         "---\nname: a\ndescription: One\nlicense MIT\n---\nDo it.\n",
-        ("yaml-syntax", "neither `key: value`", "add the colon"),
+        (
+            "yaml-syntax",
+            "colon is missing after `license`",
+            "write `license: …`",
+        ),
     ),
     rejected(
         AGENTS,
@@ -223,7 +227,7 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         AGENTS,
         "---\n  name: a\ndescription: One\n---\nDo it.\n",
-        ("yaml-syntax", "another column", "same column"),
+        ("yaml-syntax", "not aligned", "same column"),
     ),
     rejected(
         AGENTS,

@@ -196,7 +196,9 @@ pub(super) fn left(text: &str, left: &UnboundName) -> TextProblem {
             hint,
         );
     }
-    let message = format!("nothing is named `{name}`, so `{written}` stays as it is");
+    let message = format!(
+        "no input or output is called `{name}`, so the text `{written}` reaches the command unchanged"
+    );
     let hint = match name {
         "output" => "give one output a `destination`, or take the braces away".to_owned(),
         _ => {

@@ -1,0 +1,292 @@
+//! Where keys belong: the places of definition files that know a key, maps below other keys included.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use super::{
+    CHECK, CONFIG, EXECUTION, Form, IDENTITY, INPUT, OUTPUT, Role, SCHEDULE, SKILL, STATE_MACHINE,
+    Table, WORKER_FILE,
+};
+use crate::tree::Data;
+use crate::view::View;
+
+/// Maps that have a name of their own for people, and the key that leads to them if it is always the same.
+const LEVELS: [(&Table, &str, Option<Step>); 6] = [
+    (&SKILL, "in a skill", None),
+    (&WORKER_FILE, "at the top level of worker.yaml", None),
+    (
+        &EXECUTION,
+        "in `execution` of worker.yaml",
+        Some(Step("execution", Shape::Map)),
+    ),
+    (
+        &SCHEDULE,
+        "in a schedule",
+        Some(Step("schedule", Shape::Map)),
+    ),
+    (
+        &CHECK,
+        "in a check of `verification`",
+        Some(Step("verification", Shape::List)),
+    ),
+    (&CONFIG, "in workerctl.yaml", None),
+];
+
+/// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
+pub(crate) const COMMON: [&str; 19] = [
+    "id",
+    "name",
+    "type",
+    "version",
+    "description",
+    "skill",
+    "skills",
+    "file",
+    "files",
+    "path",
+    "mode",
+    "check",
+    "command",
+    "start",
+    "end",
+    "when",
+    "at",
+    "inputs",
+    "mcp",
+];
+
+/// Keys of inner maps that people also use for data of their own in workers, skills, checks, inputs and outputs.
+pub(crate) const GENERIC: [&str; 38] = [
+    "author", "default", "required", "enum", "pattern", "min", "max", "items", "value", "as",
+    "level", "read", "write", "key", "args", "prompt", "output", "input", "cost", "result",
+    "failure", "done", "usage", "url", "call", "link", "form", "before", "after", "users",
+    "groups", "admin", "message", "commands", "provider", "schema", "roots", "tools",
+];
+
+/// Maps in which keys of [`GENERIC`] may be data of people's own.
+const OPEN: [&Table; 7] = [
+    &SKILL,
+    &WORKER_FILE,
+    &IDENTITY,
+    &EXECUTION,
+    &CHECK,
+    &INPUT,
+    &OUTPUT,
+];
+
+/// Places that one hint names.
+const NAMED_MAX: usize = 3;
+
+/// A key that leads to a map, and how the map is written below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Step(&'static str, Shape);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Map,
+    List,
+    Named,
+}
+
+/// A map below a level.
+#[derive(Debug)]
+struct Inner {
+    level: usize,
+    steps: Vec<Step>,
+    table: &'static Table,
+}
+
+static INNER: LazyLock<Vec<Inner>> = LazyLock::new(|| {
+    let mut found = Vec::new();
+    for (level, (table, ..)) in LEVELS.iter().enumerate() {
+        collect(level, table, &[], &mut found);
+    }
+    found
+});
+
+/// Collects the maps below `table`, except those that are levels themselves or belong to other programs.
+fn collect(level: usize, table: &'static Table, steps: &[Step], found: &mut Vec<Inner>) {
+    for key in table.keys.iter().filter(|key| key.role != Role::Kept) {
+        let mut maps = Vec::new();
+        maps_of(key.form, Shape::Map, &mut maps);
+        for (shape, inner) in maps {
+            let is_level = LEVELS.iter().any(|(level, ..)| level.name == inner.name);
+            if is_level || inner.name == STATE_MACHINE.name || inner.name == IDENTITY.name {
+                continue;
+            }
+            let steps = [steps, &[Step(key.name, shape)]].concat();
+            let table = inner;
+            let inner = Inner {
+                level,
+                steps: steps.clone(),
+                table,
+            };
+            found.push(inner);
+            collect(level, table, &steps, found);
+        }
+    }
+}
+
+/// The maps that a value of a form may be, each once.
+fn maps_of(form: Form, shape: Shape, found: &mut Vec<(Shape, &'static Table)>) {
+    match form {
+        Form::Map(table) if !found.iter().any(|(_, known)| known.name == table.name) => {
+            found.push((shape, table));
+        }
+        Form::List(inner) | Form::Filled(inner) => maps_of(*inner, Shape::List, found),
+        Form::Named(inner) => maps_of(*inner, Shape::Named, found),
+        Form::AnyOf(forms) => forms.iter().for_each(|form| maps_of(*form, shape, found)),
+        _ => {}
+    }
+}
+
+/// Whether a key says nothing about a place if it is written in `table`.
+fn is_free(key: &str, table: &Table) -> bool {
+    let is_open = OPEN.iter().any(|open| open.name == table.name);
+    COMMON.contains(&key) || is_open && GENERIC.contains(&key)
+}
+
+/// The hint that names the places of a key that `table` does not know; `None` if no place knows it either.
+///
+/// `same` decides which of the known keys the written one is.
+pub(super) fn elsewhere(
+    value: View<'_>,
+    table: &Table,
+    same: impl Fn(&[&'static str], bool) -> Option<&'static str>,
+) -> Option<String> {
+    let mut places = Vec::new();
+    let mut meant = None;
+    let levels = LEVELS.iter().filter(|(level, ..)| level.name != table.name);
+    for (level, words, step) in levels {
+        let names: Vec<&str> = level.evaluated().collect();
+        if let Some(key) = same(&names, true).filter(|key| !COMMON.contains(key)) {
+            if meant.is_some_and(|meant| meant != key) {
+                continue;
+            }
+            meant = Some(key);
+            places.push(match step {
+                Some(step) => format!("{words} (`{}`)", example(&[*step], key, value)),
+                None => (*words).to_owned(),
+            });
+        }
+    }
+    if meant.is_none() {
+        meant = inner_places(table, value, &same, &mut places);
+    }
+    places.truncate(NAMED_MAX);
+    let last = places.pop()?;
+    let places = if places.is_empty() {
+        last
+    } else {
+        format!("{} or {last}", places.join(", "))
+    };
+    meant.map(|key| format!("`{key}` belongs {places}"))
+}
+
+/// Finds the places below other keys; if the map at hand has the key that leads there, this place alone.
+fn inner_places(
+    table: &Table,
+    value: View<'_>,
+    same: &impl Fn(&[&'static str], bool) -> Option<&'static str>,
+    places: &mut Vec<String>,
+) -> Option<&'static str> {
+    let mut found: Vec<(&Inner, &'static str)> = Vec::new();
+    for inner in INNER.iter().filter(|inner| inner.table.name != table.name) {
+        let names: Vec<&str> = inner.table.evaluated().collect();
+        if let Some(key) = same(&names, false).filter(|key| !is_free(key, table)) {
+            found.push((inner, key));
+        }
+    }
+    let here = |inner: &Inner| LEVELS[inner.level].0.name == table.name;
+    if found.iter().any(|(inner, _)| here(inner)) {
+        found.retain(|(inner, _)| here(inner));
+    }
+    let (_, meant) = *found.first()?;
+    let mut named: Vec<&[Step]> = Vec::new();
+    for (inner, key) in &found {
+        // What is one step away explains more than the same map further down.
+        let again = named.iter().any(|steps| inner.steps.ends_with(steps));
+        if *key != meant || again {
+            continue;
+        }
+        named.push(&inner.steps);
+        let steps: Vec<_> = inner.steps.iter().map(|step| step.0).collect();
+        let mut of: Vec<&str> = found
+            .iter()
+            .filter(|(other, _)| other.steps == inner.steps)
+            .map(|(other, _)| LEVELS[other.level].1)
+            .map(of_level)
+            .collect();
+        of.dedup();
+        let mut place = format!("in `{}`", steps.join("."));
+        if !here(inner) {
+            let _ = write!(place, " of {}", of.join(" or "));
+        }
+        let _ = write!(place, ": `{}`", example(&inner.steps, key, value));
+        places.push(place);
+    }
+    Some(meant)
+}
+
+fn of_level(words: &'static str) -> &'static str {
+    let words = words.strip_prefix("in ").unwrap_or(words);
+    words.strip_prefix("at the top level of ").unwrap_or(words)
+}
+
+/// The key with its value where it belongs, such as `retry: {max_attempts: 3}`.
+fn example(steps: &[Step], key: &str, value: View<'_>) -> String {
+    let inner = format!("{key}: {}", written(value));
+    steps
+        .iter()
+        .rev()
+        .fold(inner, |inner, Step(key, shape)| match shape {
+            Shape::Map => format!("{key}: {{{inner}}}"),
+            Shape::List => format!("{key}: [{{{inner}}}]"),
+            Shape::Named => format!("{key}: {{NAME: {{{inner}}}}}"),
+        })
+}
+
+/// A key without case, `-`, `_` and spaces.
+pub(super) fn plain(text: &str) -> String {
+    text.to_lowercase().replace(['-', '_', ' '], "")
+}
+
+/// Whether a word is a key of any definition file, so that it is not a value that must stay secret.
+pub(crate) fn is_any(word: &str) -> bool {
+    let levels = LEVELS.iter().map(|(table, ..)| *table);
+    let mut tables = levels.chain(INNER.iter().map(|inner| inner.table));
+    tables.any(|table| table.has(word))
+}
+
+/// A short value as it is written; of all others the form.
+pub(super) fn written(value: View<'_>) -> String {
+    match value.data() {
+        Data::List(_) => "[…]".to_owned(),
+        Data::Map(_) => "{…}".to_owned(),
+        Data::Number(_) | Data::Bool(_) => value.scalar_text().unwrap_or_default(),
+        Data::Text(text) => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+            let is_short = !text.is_empty() && text.len() <= 32;
+            if is_short && text.chars().all(is_plain) {
+                text.clone()
+            } else {
+                "…".to_owned()
+            }
+        }
+        Data::Null => "…".to_owned(),
+    }
+}
+
+/// Every key that must be an error in `table`: it is known elsewhere, and says where it belongs.
+#[cfg(test)]
+pub(crate) fn misplaced_in(table: &Table) -> Vec<&'static str> {
+    let levels = LEVELS.iter().flat_map(|(level, ..)| level.evaluated());
+    let inner = INNER.iter().flat_map(|inner| inner.table.evaluated());
+    let inner = inner.filter(|key| !is_free(key, table));
+    let keys = levels.chain(inner).filter(|key| !COMMON.contains(key));
+    let unknown = |key: &&str| !table.has(key) && !table.removed.contains(key);
+    let mut keys: Vec<_> = keys.filter(unknown).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
