@@ -244,15 +244,14 @@ fn a_command_that_hangs_holds_nobody_up_and_ends_with_its_run() {
     daemon.kill();
     let daemon = Daemon::start(&workspace);
     until_asked(3);
-    let sleeping = processes_with(workspace.home.to_str().unwrap().as_bytes());
-    let sleeping = sleeping
-        .iter()
-        .filter(|(_, line)| line.starts_with("sleep 1000"));
-    assert_eq!(
-        sleeping.count(),
-        1,
-        "one command, of the engine that is there"
-    );
+    // The command becomes the sleeping program shortly after it has been counted.
+    eventually("one command, of the engine that is there", || {
+        let found = processes_with(workspace.home.to_str().unwrap().as_bytes());
+        let sleeping = found
+            .iter()
+            .filter(|(_, line)| line.starts_with("sleep 1000"));
+        (sleeping.count() == 1).then_some(())
+    });
     workspace.run(&["cancel", &lost]).expect_code(0);
     let (_, shown) = workspace.wait(&lost);
     assert_eq!(
