@@ -128,22 +128,22 @@ pub(super) fn concluded(session: &mut Session<'_>, command: &super::Command) -> 
 
 /// Replaces clap's proposal to pass an unknown option as a value, which no command takes; `run` and `render` take
 /// inputs.
-fn advised(mut told: clap::Error, args: &[OsString]) -> clap::Error {
-    if told.kind() != ErrorKind::UnknownArgument {
-        return told;
+fn advised(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
     }
-    let is_value = match told.get(ContextKind::Suggested) {
+    let is_value = match error.get(ContextKind::Suggested) {
         Some(ContextValue::StyledStrs(tips)) => tips
             .iter()
             .any(|tip| tip.to_string().contains("as a value")),
         _ => false,
     };
     if is_value {
-        told.remove(ContextKind::Suggested);
+        error.remove(ContextKind::Suggested);
     }
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     let takes_inputs = words.any(|word| matches!(word, "run" | "render"));
-    if takes_inputs && told.get(ContextKind::SuggestedArg).is_none() {
+    if takes_inputs && error.get(ContextKind::SuggestedArg).is_none() {
         let is_pair = |word: &&str| {
             let name = word.split_once('=').map_or("", |(name, _)| name);
             !name.is_empty() && !name.starts_with('-')
@@ -151,9 +151,9 @@ fn advised(mut told: clap::Error, args: &[OsString]) -> clap::Error {
         let pair = words.find(is_pair).unwrap_or("NAME=VALUE");
         let tip = format!("inputs are given as `-i {pair}`");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        told.insert(ContextKind::Suggested, tips);
+        error.insert(ContextKind::Suggested, tips);
     }
-    told
+    error
 }
 
 /// Help and version are data; everything else that clap tells is a refusal.

@@ -298,7 +298,7 @@ fn elsewhere(message: &str) -> HttpRefusal {
 /// Who asks, for the record.
 ///
 /// The engine's own user and root may name themselves in a request, because `workerctl mcp` adds the name of its client.
-/// Everybody else is recorded by the name that the kernel gives, otherwise an act could be recorded as somebody else's.
+/// All other users are recorded by the name of the user that the kernel reports, so that none can act under another name.
 pub(super) struct Signed {
     pub(super) peer: Peer,
     is_certain: bool,

@@ -52,7 +52,7 @@ impl Reader {
     }
 }
 
-/// Ends the response before the first piece that its reader may not have any more.
+/// Wraps a response so that it ends before the next chunk once its reader has lost the role.
 pub(super) fn while_allowed(response: Response, reader: Option<Reader>) -> Response {
     let Some(reader) = reader else {
         return response;
@@ -88,7 +88,7 @@ impl HttpBody for WhileAllowed {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(Some(_)) if !self.reader.may_read() => {
-                let lost = || axum::Error::new(std::io::Error::other("the role was taken back"));
+                let lost = || axum::Error::new(std::io::Error::other("the role was revoked"));
                 Poll::Ready((!self.is_stream).then(|| Err(lost())))
             }
             polled => polled,

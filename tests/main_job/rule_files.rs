@@ -189,12 +189,21 @@ fn the_repository_of_a_submodule_leads_the_engine_to_no_other_file() {
     }
 }
 
+/// A file without content can be as long as its author likes.
 #[test]
 fn files_of_git_that_are_read_at_once_are_bounded() {
-    let workspace = Workspace::with_skills(&skills(&["echo x > x; truncate -s 600M .git/HEAD"]));
-    refused(
-        &failure(&workspace, "skill-0"),
-        "repository_damaged",
-        "`.git/HEAD` is too large",
-    );
+    let files = [
+        "HEAD",
+        "packed-refs",
+        "refs/heads/x",
+        "info/attributes",
+        "index",
+    ];
+    let commands = files.map(|file| format!("echo x > x; truncate -s 1T .git/{file}"));
+    let workspace = Workspace::with_skills(&skills(&commands.each_ref().map(String::as_str)));
+    for (number, file) in files.iter().enumerate() {
+        let named = format!("`.git/{file}` is too large");
+        let failure = failure(&workspace, &format!("skill-{number}"));
+        refused(&failure, "repository_damaged", &named);
+    }
 }

@@ -164,20 +164,3 @@ fn what_checks_and_hooks_do_with_git_is_no_part_of_the_result() {
         );
     }
 }
-
-/// A file without content can be as long as its author likes, and git reads some files whole.
-#[test]
-fn a_sparse_file_in_the_repository_of_a_run_fails_it_at_once() {
-    for file in ["packed-refs", "HEAD", "refs/heads/x", "info/attributes"] {
-        let workspace = Workspace::with_skills(&format!(
-            "  - {{id: sly, description: d, mutating: true, run: 'date > new; truncate -s 1T .git/{file}'}}\n"
-        ));
-        let detail = workspace.run(&["run", "sly", "--json"]).value();
-        let failure = &detail["summary"]["outcome"]["failure"];
-        let message = failure["message"].as_str().unwrap_or_default();
-        assert!(
-            message.contains(&format!("`.git/{file}` is too large")),
-            "{detail:#}"
-        );
-    }
-}

@@ -39,7 +39,10 @@ pub(super) fn raise_scheduled(catalog: &mut Catalog) {
         schedules,
         ..
     } = catalog;
-    for problem in problems.iter_mut().filter(|one| one.code == NO_EXECUTOR) {
+    let missing = problems
+        .iter_mut()
+        .filter(|problem| problem.code == NO_EXECUTOR);
+    for problem in missing {
         let is_scheduled = schedules.iter().any(|schedule| {
             Some(&schedule.skill.worker) == problem.worker.as_ref()
                 && Some(&schedule.skill.skill) == problem.skill.as_ref()
@@ -102,7 +105,7 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
     found
 }
 
-/// Whether the catalog reports that a tool set of the skill is not configured.
+/// Returns true if the catalog reports that a tool set of the skill is not configured.
 fn lacks_toolset(catalog: &Catalog, skill: &Skill) -> bool {
     catalog.problems.iter().any(|problem| {
         problem.code == TOOLSET_UNKNOWN

@@ -1,4 +1,4 @@
-//! Whether commits are connected to what the real repository keeps, as the commits themselves say it.
+//! Checks that commits are connected to the history of the real repository, by the parents that the commits name.
 
 use std::collections::HashSet;
 use std::fs;

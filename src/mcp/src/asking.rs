@@ -193,7 +193,8 @@ fn is_too_long(value: &Value) -> bool {
     text_of(value).chars().nth(VALUE_CHARS).is_some()
 }
 
-/// A whole value; many blanks in a row are counted instead, behind a backslash that no text of a value leaves single.
+/// Returns a whole value; many blanks in a row are replaced by their count. The single backslash before it cannot come
+/// from the value, whose backslashes are doubled.
 fn shown(value: &Value) -> String {
     let text = visible(&text_of(value), VALUE_CHARS);
     let mut shown = String::new();

@@ -11,7 +11,7 @@ use super::stop::StopKind;
 use super::wall::WallError;
 
 /// Why a command was not run to its end. Whenever this is returned, no process of it is left
-/// running, except after `Remain`, and after `Io` with the step `end the command`.
+/// running, except after `Remain`.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// Neither the program nor, for a script, its interpreter exists.

@@ -55,7 +55,7 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
     }
 }
 
-/// Reaps the child `pid` if it is dead. The kernel refuses politely where it is not our child.
+/// Reaps the child `pid` if it has ended. Does nothing if it is no child of this process.
 pub(super) fn reap(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = waitid(

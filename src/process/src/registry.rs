@@ -307,7 +307,8 @@ fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> V
                     return found;
                 }
             } else {
-                // The dead of a chain of processes that goes on stand for the one that lives: it was never seen.
+                // Every listing found processes that had just ended, so each starts the next one. The last ones stand for
+                // their successors, which were never seen alive.
                 if let (Some(process), Some(mark), LISTINGS_MAX) = (process, mark, listing)
                     && wanted(&process, mark, &commands)
                 {

@@ -382,13 +382,13 @@ impl<'a> Watch<'a> {
 
     /// Takes the exit status. This frees the process id, so it comes after the last signal.
     fn reap(&mut self) -> Result<ExitStatus, SpawnError> {
-        let step = "end the command";
+        let step = "wait for the command";
         self.reaped = true;
         let waited = self.awaited_status();
         let output = waited.map_err(|source| SpawnError::Io { step, source })?;
         let Some(output) = output else {
-            let source = io::Error::new(io::ErrorKind::TimedOut, "it does not react to KILL");
-            return Err(SpawnError::Io { step, source });
+            let pids = vec![self.group()];
+            return Err(SpawnError::Remain { pids });
         };
         match (output.status.code(), output.status.signal()) {
             (Some(code), _) => Ok(ExitStatus::Exited(code)),

@@ -30,7 +30,7 @@ pub(super) fn send(process: &Stat, signal: Signal) {
 /// Kills the process that has the number `pid` at this moment, if it carries the tag of a command.
 fn kill_tagged(pid: u32, tag: u64) {
     let is_tagged = || procfs::lock_limit_of(pid) == Some(tag);
-    // Most numbers are nobody's, or another process's, so they are asked for before a descriptor pins one.
+    // Most numbers are unused or another process's, so the tag is read before a descriptor pins the process.
     if !is_tagged() {
         return;
     }
@@ -41,7 +41,7 @@ fn kill_tagged(pid: u32, tag: u64) {
     }
 }
 
-/// For how long one chase goes on.
+/// Duration of one chase.
 const CHASE: Duration = Duration::from_millis(3);
 
 /// How far ahead of the newest process a chase tries numbers, and how often before it asks for the newest one again.

@@ -163,7 +163,7 @@ pub(crate) fn kept_is_tracked(keep: &Keep, changes: &HeadChanges) -> Option<Resu
 
 /// Refuses rule files that the git library must not read in a checkout either.
 ///
-/// The walk has checked what lies in the tree; the rest comes from commits of the run.
+/// The walk has checked the files of the tree; the others come from commits of the run.
 pub(crate) fn changed_rules(
     repo: Option<&Repository>,
     changes: &BTreeMap<Vec<u8>, ChangedPath>,

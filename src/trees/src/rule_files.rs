@@ -1,7 +1,7 @@
 //! Ignore and attribute files of a run's tree, as far as the git library may read them.
 //!
 //! The library opens these files by their path: it follows links, waits for the writer of a FIFO, and takes exponential
-//! time for some patterns. A command decides what lies there. So rules are evaluated in a shadow of the work tree, which
+//! time for some patterns. A command can write these files. So rules are evaluated in a shadow of the work tree, which
 //! holds only copies of regular files that were checked before.
 
 use std::ffi::OsStr;
@@ -49,7 +49,7 @@ const EXCEPTION_MAX: usize = 512;
 const STEPS_MAX: u64 = 2_000_000_000;
 const READING_STEPS_MAX: u64 = 40_000_000_000;
 
-/// Whether the library reads rules from a file of this name.
+/// Returns true if the library reads rules from a file of this name.
 pub(crate) fn is_rule_file(name: &[u8]) -> bool {
     NAMES.contains(&name)
 }

@@ -149,11 +149,10 @@ fn make_readable(place: &Path) -> Result<(), String> {
     let read = |name: &str| {
         let path = git_dir.join(name);
         let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
-        match fs::read(&path) {
-            _ if length > SETTINGS_MAX => Err(format!("its `{name}` is too large")),
-            Ok(content) => Ok(content),
-            Err(_) => Ok(Vec::new()),
+        if length > SETTINGS_MAX {
+            return Err(format!("its `{name}` is too large"));
         }
+        Ok(fs::read(&path).unwrap_or_default())
     };
     for name in ["config", "config.worktree"] {
         let mut text = read(name)?.to_ascii_lowercase();

@@ -10,7 +10,7 @@ use super::{
 use crate::tree::Data;
 use crate::view::View;
 
-/// Maps that have a name of their own for people, and the key that leads to them if it is always the same.
+/// Levels of definitions, how messages name them, and the key that leads to them if it is always the same.
 const LEVELS: [(&Table, &str, Option<Step>); 6] = [
     (&SKILL, "in a skill", None),
     (&WORKER_FILE, "at the top level of worker.yaml", None),
@@ -55,7 +55,7 @@ pub(crate) const COMMON: [&str; 19] = [
     "mcp",
 ];
 
-/// Keys of inner maps that people also use for data of their own in workers, skills, checks, inputs and outputs.
+/// Keys of inner maps that users also use for their own data in workers, skills, checks, inputs and outputs.
 pub(crate) const GENERIC: [&str; 38] = [
     "author", "default", "required", "enum", "pattern", "min", "max", "items", "value", "as",
     "level", "read", "write", "key", "args", "prompt", "output", "input", "cost", "result",
@@ -63,7 +63,7 @@ pub(crate) const GENERIC: [&str; 38] = [
     "groups", "admin", "message", "commands", "provider", "schema", "roots", "tools",
 ];
 
-/// Maps in which keys of [`GENERIC`] may be data of people's own.
+/// Maps in which keys of [`GENERIC`] may be users' own data.
 const OPEN: [&Table; 7] = [
     &SKILL,
     &WORKER_FILE,
@@ -140,7 +140,7 @@ fn maps_of(form: Form, shape: Shape, found: &mut Vec<(Shape, &'static Table)>) {
     }
 }
 
-/// Whether a key says nothing about a place if it is written in `table`.
+/// Returns true if a key says nothing about a place when it is written in `table`.
 fn is_free(key: &str, table: &Table) -> bool {
     let is_open = OPEN.iter().any(|open| open.name == table.name);
     COMMON.contains(&key) || is_open && GENERIC.contains(&key)
@@ -251,7 +251,7 @@ pub(super) fn plain(text: &str) -> String {
     text.to_lowercase().replace(['-', '_', ' '], "")
 }
 
-/// Whether a word is a key of any definition file, so that it is not a value that must stay secret.
+/// Returns true if a word is a key of any definition file, so that it is not a value that must stay secret.
 pub(crate) fn is_any(word: &str) -> bool {
     let levels = LEVELS.iter().map(|(table, ..)| *table);
     let mut tables = levels.chain(INNER.iter().map(|inner| inner.table));

@@ -58,7 +58,7 @@ pub enum Ended {
         /// For people.
         message: String,
     },
-    /// The conversation with the model failed.
+    /// The conversation with the model failed, or processes of the command could not be ended.
     Failed {
         /// Stable code.
         code: String,

@@ -1,13 +1,13 @@
-//! Names of runs that are no ids.
+//! Names that stand for a run without being its id.
 
 use crate::model::{Diagnostic, Kind, RunId};
 
-/// Names the newest run.
+/// The name of the newest run.
 pub const LATEST: &str = "latest";
 
 /// Refuses a decision about the latest run, and names the run that this is now.
 ///
-/// Decisions are about the run that somebody looked at, and another one may be the latest by then.
+/// A decision is about the run that the user looked at, and another run may be the latest by then.
 pub fn refuse_latest(newest: RunId) -> Diagnostic {
     let message = format!("`{LATEST}` may be another run than the one you looked at");
     let short = newest.short();

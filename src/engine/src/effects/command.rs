@@ -259,9 +259,20 @@ pub(super) fn ended(finished: &process::Finished) -> Ended {
     }
 }
 
+/// Code of a command with processes that could not be ended.
+const PROCESSES_REMAIN: &str = "processes_remain";
+
 pub(super) fn refused(error: &SpawnError) -> Ran {
     if let SpawnError::StoppedBeforeStart { .. } = error {
         return never_ran(Ended::Stopped);
+    }
+    if let SpawnError::Remain { .. } = error {
+        return never_ran(Ended::Failed {
+            code: PROCESSES_REMAIN.to_owned(),
+            message: error.to_string(),
+            again: false,
+            until: None,
+        });
     }
     let code = match error {
         SpawnError::ProgramNotFound { .. } => "program_not_found",
@@ -272,13 +283,13 @@ pub(super) fn refused(error: &SpawnError) -> Ran {
         SpawnError::Malformed { .. } => "malformed",
         SpawnError::StoppedBeforeStart { .. } => "stopped",
         SpawnError::Wall { .. } => "sandbox",
-        SpawnError::Remain { .. } => "processes_remain",
+        SpawnError::Remain { .. } => PROCESSES_REMAIN,
         SpawnError::Io { .. } => "io",
     };
     not_started(code, &crate::model::diagnostic::chain(error))
 }
 
-/// A command that never ran.
+/// A command of which there is no result.
 pub(super) fn not_started(code: &str, message: &str) -> Ran {
     never_ran(Ended::NotStarted {
         code: code.to_owned(),

@@ -266,22 +266,79 @@ fn no_hidden_process_survives_alone() {
 
 #[test]
 fn no_hidden_process_survives() {
+    let within = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups";
+    as_ordinary_user(within, "no_hidden_process_survives_alone");
+}
+
+#[test]
+#[ignore = "a program of the test below"]
+#[expect(
+    unsafe_code,
+    reason = "no program takes over the user that its file gives it"
+)]
+fn a_process_of_root() {
+    // SAFETY: the child only calls the kernel, which may be done after a fork of a process with threads.
+    unsafe {
+        libc::setresuid(0, 0, 0);
+        if libc::fork() == 0 {
+            libc::setsid();
+            libc::sleep(20);
+        }
+        libc::_exit(0);
+    }
+}
+
+#[test]
+#[ignore = "run by `a_command_whose_processes_cannot_be_ended_fails`, as an ordinary user"]
+fn a_command_whose_processes_cannot_be_ended_fails_alone() {
+    let of_root = std::env::current_exe().unwrap().with_extension("root");
+    let name = "tests::hostile::a_process_of_root";
+    let text = format!("{} --ignored --exact {name} > /dev/null", of_root.display());
+    let mut command = sh(&text);
+    command.limits.grace = Duration::ZERO;
+    let refused = run(&command, &never(), &mut Kept::new()).unwrap_err();
+    assert!(
+        matches!(&refused, SpawnError::Remain { pids } if pids.len() == 1),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_command_whose_processes_cannot_be_ended_fails() {
+    let within = "exec setpriv --reuid 65534 --regid 65534 --clear-groups";
+    as_ordinary_user(
+        within,
+        "a_command_whose_processes_cannot_be_ended_fails_alone",
+    );
+}
+
+/// Runs a test as an ordinary user, in mounts of its own, with a copy of this program that runs as root beside it.
+fn as_ordinary_user(within: &str, test: &str) {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    for path in [directory.path(), &program] {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let of_root = program.with_extension("root");
+    for path in [&program, &of_root] {
+        std::fs::copy(std::env::current_exe().unwrap(), path).unwrap();
+    }
+    for (path, mode) in [
+        (directory.path(), 0o755),
+        (&program, 0o755),
+        (&of_root, 0o4755),
+    ] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(path, mode).unwrap();
     }
-    let within = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
-                  \"$0\" --ignored --exact tests::hostile::no_hidden_process_survives_alone";
-    let mut hidden = std::process::Command::new("unshare");
-    hidden.args(["--mount", "sh", "-c", within]).arg(&program);
-    let output = hidden.current_dir("/").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !text.contains("running 1 test") {
+    let within = format!("{within} \"$0\" --ignored --exact tests::hostile::{test}");
+    let mut inner = std::process::Command::new("unshare");
+    inner.args(["--mount", "sh", "-c", &within]).arg(&program);
+    let output = inner.current_dir("/").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if !printed.contains("running 1 test") {
         let why = String::from_utf8_lossy(&output.stderr);
-        return xtest::skip(&format!("`/proc` cannot be mounted here: {}", why.trim()));
+        return xtest::skip(&format!(
+            "no other user can run a test here: {}",
+            why.trim()
+        ));
     }
-    assert!(output.status.success(), "{text}");
+    assert!(output.status.success(), "{printed}");
 }
