@@ -20,6 +20,8 @@ mod levels;
 mod own;
 #[path = "walls/places.rs"]
 mod places;
+#[path = "walls/remaining.rs"]
+mod remaining;
 #[path = "walls/without.rs"]
 mod without;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]

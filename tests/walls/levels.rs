@@ -13,7 +13,7 @@ use crate::{bed, cases, containers_or_skip, furnish, outcome, run, walls_or_skip
 
 /// Who the engine runs as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum User {
+pub(crate) enum User {
     /// This process's own user.
     Own,
     /// One without privileges, which only root can become.
@@ -29,7 +29,7 @@ const KEYS: [&str; 7] = [
 ];
 
 /// One thing to try.
-struct Case {
+pub(crate) struct Case {
     text: String,
     /// Whether it may succeed in a container, where it changes nothing outside.
     harmless: bool,
@@ -236,14 +236,14 @@ fn belongings(workspace: &Workspace) -> (String, String, Vec<(PathBuf, Vec<u8>)>
 }
 
 /// A workspace with one skill for each kind, level and list of cases, ready for this user.
-struct Ground {
-    workspace: Workspace,
+pub(crate) struct Ground {
+    pub(crate) workspace: Workspace,
     program: PathBuf,
     user: User,
 }
 
 impl Ground {
-    fn new(user: User, skills: &str, scripts: &[(&str, &[Case])]) -> Ground {
+    pub(crate) fn new(user: User, skills: &str, scripts: &[(&str, &[Case])]) -> Ground {
         // The state directory lies in the workspace by default, and elsewhere by choice.
         let workspace = match user {
             User::Own => Workspace::with_state_inside(),
@@ -274,13 +274,18 @@ impl Ground {
         }
     }
 
+    pub(crate) fn run(&self, skill: &str) -> serde_json::Value {
+        let (workspace, program) = (&self.workspace, &self.program);
+        workerctl(workspace, self.user, program, &["run", skill, "--json"]).value()
+    }
+
     fn results(&self, skill: &str) -> Vec<(i32, String)> {
         results(&self.workspace, self.user, &self.program, skill)
     }
 }
 
 /// The users that the engine can run as here.
-fn users() -> Vec<User> {
+pub(crate) fn users() -> Vec<User> {
     let root = rustix::process::geteuid().is_root();
     let setpriv = Command::new("setpriv").arg("--version").output().is_ok();
     if !root || !setpriv {

@@ -289,3 +289,23 @@ fn commands_of_root_keep_few_capabilities() {
         }
     }
 }
+
+/// The socket lies in the state directory, which a container hides.
+#[test]
+fn a_skill_that_may_ask_the_engine_reaches_it_at_each_level() {
+    let program = env!("CARGO_BIN_EXE_workerctl");
+    let skills = at_each_level(|sandbox| {
+        format!(
+            "  - {{id: asks-{sandbox}, description: d, workerctl: true, sandbox: {sandbox}, run: '{program} -C \"$WORKERCTL_WORKSPACE\" run w/asked && {program} -C \"$WORKERCTL_WORKSPACE\" runs'}}\n"
+        )
+    });
+    let asked = "  - {id: asked, description: d, run: 'true'}\n";
+    for workspace in [Workspace::new(), Workspace::with_state_inside()] {
+        furnish(&workspace, &format!("{skills}{asked}"));
+        for sandbox in sandboxes() {
+            let detail = run(&workspace, &format!("asks-{sandbox}"));
+            let log = workspace.run(&["logs", "latest"]).stdout;
+            assert_eq!(outcome(&detail), "succeeded", "{sandbox}: {detail} {log}");
+        }
+    }
+}

@@ -299,6 +299,7 @@ impl Parts {
         Performer::new(EffectParts {
             workspace: self.workspace.clone(),
             state_dir: self.options.state_dir.clone(),
+            socket: self.options.socket.clone(),
             environment: self.options.environment.clone(),
             owner: owner.to_owned(),
             grace_ms: config.grace_ms,
@@ -466,19 +467,16 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
     for name in ["live", "scratch", "secrets", landings::DIRECTORY] {
         let path = state_dir.join(name);
         let mut builder = std::fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| {
-                let shown = path.display();
-                unusable(
-                    "state_dir",
-                    format!("cannot make `{shown}`: {error}"),
-                    (&error, &path),
-                    "move away what stands there: it is made anew",
-                )
-            })?;
+        let made = builder.recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| {
+            let shown = path.display();
+            unusable(
+                "state_dir",
+                format!("cannot make `{shown}`: {error}"),
+                (&error, &path),
+                "move away what stands there: it is made anew",
+            )
+        })?;
     }
     Ok(())
 }

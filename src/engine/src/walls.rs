@@ -177,6 +177,7 @@ impl Grounds<'_> {
                 .cloned()
                 .collect(),
             sealed,
+            sockets: Vec::new(),
         }
     }
 

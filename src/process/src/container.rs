@@ -36,6 +36,8 @@ pub struct Container {
     pub links: Vec<Link>,
     /// Directories of which nothing exists in there but what is shown or may be written, and that cannot be changed.
     pub sealed: Vec<PathBuf>,
+    /// Unix sockets that can be connected to although they lie in what is replaced.
+    pub sockets: Vec<PathBuf>,
 }
 
 /// A symbolic link.
@@ -98,7 +100,8 @@ impl Container {
         let own = replaced.iter().copied();
         let own = own.chain(sealed.clone().map(PathBuf::as_path));
         let own = own.map(|path| (path, vec!["--tmpfs".into(), path.into()]));
-        let shown = self.shown.iter().filter(|path| in_replaced(path));
+        let shown = self.shown.iter().chain(&self.sockets);
+        let shown = shown.filter(|path| in_replaced(path));
         let bound =
             |option: &str, path: &PathBuf| [option.into(), path.into(), path.into()].to_vec();
         let shown = shown.map(|path| (path.as_path(), bound("--ro-bind-try", path)));

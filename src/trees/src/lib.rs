@@ -33,6 +33,7 @@ mod known;
 mod look;
 mod model;
 mod overlay;
+mod owner;
 mod place;
 mod pool;
 mod preload;

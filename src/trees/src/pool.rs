@@ -1,7 +1,7 @@
 //! The trees of one state directory: taking, listing, removing.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use rustix::fs::{
     openat, statvfs,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{TreeError, io_at};
 use crate::model::{Owner, SweepLimits, TreeInfo};
+use crate::owner::OwnerRecord;
 use crate::place::{Gone, look, open_root};
 use crate::record;
 use crate::tree::{Tree, TreeLock};
@@ -29,25 +29,6 @@ const RETRY: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone)]
 pub struct Trees {
     root: PathBuf,
-}
-
-/// `owner.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Owned {
-    worker: String,
-    repository: PathBuf,
-    name: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    rights: String,
-}
-
-impl Owned {
-    fn is_of(&self, owner: &Owner<'_>) -> bool {
-        self.worker == owner.worker
-            && self.repository == owner.repository
-            && self.name == owner.name
-            && self.rights == owner.rights
-    }
 }
 
 impl Trees {
@@ -66,7 +47,7 @@ impl Trees {
         let mut numbers = self.numbers()?;
         let mut used: Vec<(i64, u32)> = Vec::new();
         for number in &numbers {
-            match self.owned(*number)? {
+            match OwnerRecord::read(&self.dir(*number))? {
                 Some(held) if !held.is_of(owner) => {}
                 Some(_) => used.push((self.last_used_s(*number), *number)),
                 None => used.push((i64::MIN, *number)),
@@ -106,10 +87,10 @@ impl Trees {
 
     /// The tree with this number again, after a crash; `None` if it is no longer there.
     pub fn retake(&self, number: u32, owner: &Owner<'_>) -> Result<Option<Tree>, TreeError> {
-        let Some(found) = self.owned(number)? else {
+        let Some(found) = OwnerRecord::read(&self.dir(number))? else {
             return Ok(None);
         };
-        let other = |found: Owned| TreeError::OtherOwner {
+        let other = |found: OwnerRecord| TreeError::OtherOwner {
             path: self.dir(number),
             worker: found.worker,
             repository: found.repository,
@@ -131,7 +112,7 @@ impl Trees {
         let mut found = Vec::new();
         for number in self.numbers()? {
             let path = self.dir(number);
-            let owned = self.owned(number)?;
+            let owned = OwnerRecord::read(&self.dir(number))?;
             let figures = record::figures(&path);
             found.push(TreeInfo {
                 number,
@@ -208,17 +189,6 @@ impl Trees {
         Ok(found)
     }
 
-    /// Whose a tree is; `None` if it is nobody's, or not there.
-    fn owned(&self, number: u32) -> Result<Option<Owned>, TreeError> {
-        let path = self.dir(number).join("owner.json");
-        match fs::read(&path) {
-            // One that was killed while it was made, or damaged: everything in it is made anew.
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound) => Ok(None),
-            Err(e) => Err(io_at("read", &path)(e)),
-        }
-    }
-
     fn last_used_s(&self, number: u32) -> i64 {
         let stat = rustix::fs::lstat(self.dir(number).join("lock"));
         stat.map_or(i64::MIN, |stat| stat.st_mtime)
@@ -281,24 +251,11 @@ impl Trees {
         lock: TreeLock,
     ) -> Result<Option<Tree>, TreeError> {
         let dir = self.dir(number);
-        match self.owned(number)? {
+        match OwnerRecord::read(&self.dir(number))? {
             Some(found) if !found.is_of(owner) => return Ok(None),
             Some(_) => {}
             None => {
-                let mine = Owned {
-                    worker: owner.worker.to_owned(),
-                    repository: owner.repository.to_owned(),
-                    name: owner.name.to_owned(),
-                    rights: owner.rights.to_owned(),
-                };
-                let text = serde_json::to_vec(&mine).unwrap_or_default();
-                let beside = dir.join("owner.new");
-                let path = dir.join("owner.json");
-                // Renamed so that a kill leaves no half of it. It is not synced: after a power cut an owner that
-                // cannot be read makes the tree nobody's, and everything in it is made anew.
-                let written = fs::File::create(&beside).and_then(|mut file| file.write_all(&text));
-                written.map_err(io_at("write", &beside))?;
-                fs::rename(&beside, &path).map_err(io_at("write", &path))?;
+                OwnerRecord::new(owner).write(&dir)?;
             }
         }
         let now = Timespec {

@@ -19,6 +19,7 @@ use crate::known::{Item, Laid, Manifest, empty_tree, raw};
 use crate::look::HeadChanges;
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
+use crate::owner::OwnerRecord;
 use crate::place::{Gone, open_root};
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
@@ -61,6 +62,7 @@ pub struct Tree {
     index: Option<crate::known::FileStamp>,
     /// Whether this process made it equal to a base.
     is_made_here: bool,
+    is_retired: bool,
     /// The first file of the small repository that was not as it was written.
     torn: Option<PathBuf>,
     observer: Option<Observer>,
@@ -84,6 +86,7 @@ impl Tree {
             manifest: None,
             index: None,
             is_made_here: false,
+            is_retired: false,
             torn: None,
             observer: None,
         }
@@ -102,6 +105,23 @@ impl Tree {
     /// The small repository.
     pub fn git_dir(&self) -> PathBuf {
         self.path.join(".git")
+    }
+
+    /// Keeps later runs from taking this tree, because processes that could not be ended may still write to it.
+    ///
+    /// A sweep removes it once it has been idle for long enough, like any other tree.
+    ///
+    /// # Errors
+    /// The record of its owner cannot be written.
+    pub fn retire(&mut self) -> Result<(), TreeError> {
+        OwnerRecord::retired().write(&self.dir)?;
+        self.is_retired = true;
+        Ok(())
+    }
+
+    /// Returns true after [`Tree::retire`].
+    pub fn is_retired(&self) -> bool {
+        self.is_retired
     }
 
     /// Asks before each step; where the answer is `false`, the call ends there with an error, as if it

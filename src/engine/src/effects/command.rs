@@ -114,8 +114,18 @@ impl Performer {
                 printed,
                 level: Some(level),
             },
-            Err(error) => refused(&error),
+            Err(error) => self.not_ended(work, &error),
         }
+    }
+
+    /// Returns the outcome of a command that could not be started or ended, and retires the worktree and `TMPDIR` if
+    /// processes remain in them.
+    pub(super) fn not_ended(&self, work: &Work, error: &SpawnError) -> Ran {
+        if let SpawnError::Remain { .. } = error {
+            self.retire_tree(work);
+            self.scratch.retire(work.spec.run);
+        }
+        refused(error)
     }
 
     /// A command that only has to be started, and the level of its walls.
@@ -262,7 +272,7 @@ pub(super) fn ended(finished: &process::Finished) -> Ended {
 /// Code of a command with processes that could not be ended.
 const PROCESSES_REMAIN: &str = "processes_remain";
 
-pub(super) fn refused(error: &SpawnError) -> Ran {
+fn refused(error: &SpawnError) -> Ran {
     if let SpawnError::StoppedBeforeStart { .. } = error {
         return never_ran(Ended::Stopped);
     }

@@ -67,6 +67,8 @@ pub(super) struct EffectParts {
     pub workspace: PathBuf,
     /// Absolute path of the state directory.
     pub state_dir: PathBuf,
+    /// Absolute path of the engine's socket.
+    pub socket: Option<PathBuf>,
     /// The engine's environment, from which commands' base environment is taken.
     pub environment: BTreeMap<String, String>,
     /// Name of the engine in leases.

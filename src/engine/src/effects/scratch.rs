@@ -26,6 +26,8 @@ pub(super) struct Scratch {
 #[derive(Default)]
 struct ScratchDirs {
     held: HashSet<RunId>,
+    /// Runs with processes that could not be ended.
+    retired: HashSet<RunId>,
     spare: Vec<PathBuf>,
 }
 
@@ -73,11 +75,21 @@ impl Scratch {
             .map_err(|error| format!("cannot empty `{}`: {error}", path.display()))
     }
 
+    /// Keeps later runs from using the directory of this run, because processes that could not be ended may still
+    /// write to it.
+    pub(super) fn retire(&self, run: RunId) {
+        self.places().retired.insert(run);
+    }
+
     /// The run has ended and needs its directory no more.
     pub(super) fn give_back(&self, run: RunId) {
         let path = self.root.join(run.to_string());
-        let held = self.places().held.remove(&run);
-        if held && is_as_made(&path) {
+        let is_reusable = {
+            let mut places = self.places();
+            let retired = places.retired.remove(&run);
+            places.held.remove(&run) && !retired
+        };
+        if is_reusable && is_as_made(&path) {
             let mut places = self.places();
             if places.spare.len() < SPARE_MAX {
                 places.spare.push(path);

@@ -42,7 +42,8 @@ impl Performer {
         if let Some(commit) = &commit {
             git::keep_base(workdir, &git_run(work)?, commit).map_err(refused)?;
         }
-        let tree = match self.held_tree(work) {
+        let usable = |tree: &HeldTree| !lock(tree).is_retired();
+        let tree = match self.held_tree(work).filter(usable) {
             Some(tree) => tree,
             None => self.take_tree(work, spec)?,
         };
@@ -132,6 +133,16 @@ impl Performer {
         let tree = Arc::new(Mutex::new(tree));
         lock(&self.trees).insert(work.spec.run, Arc::clone(&tree));
         tree
+    }
+
+    /// Keeps later runs and attempts out of the tree of a run whose processes could not be ended.
+    pub(super) fn retire_tree(&self, work: &Work) {
+        let Some(tree) = self.held_tree(work) else {
+            return;
+        };
+        if let Err(error) = lock(&tree).retire() {
+            tracing::warn!(run = %work.spec.run, %error, "a later run may use the worktree of processes that could not be ended");
+        }
     }
 
     /// Gives the tree of a run back for other runs.

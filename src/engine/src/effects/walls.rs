@@ -320,7 +320,10 @@ impl Performer {
             return Ok(None);
         }
         let readable = self.walls.readable(&grounds, sandbox)?;
-        let wall = grounds.wall(sandbox, &readable, own)?;
+        let mut wall = grounds.wall(sandbox, &readable, own)?;
+        if let Some(container) = wall.container.as_mut().filter(|_| work.spec.may_control) {
+            container.sockets.extend(self.parts.socket.clone());
+        }
         let write = stamps(&wall.write, false);
         if let Some(raised) = self.walls.raised(&readable, &write) {
             return Ok(Some(raised));

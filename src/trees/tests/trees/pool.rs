@@ -6,6 +6,26 @@ use workerctl_trees::{Owner, SweepLimits, TreeError};
 
 use crate::rig::Rig;
 
+/// Processes that could not be ended may still write to it.
+#[test]
+fn a_retired_tree_is_taken_by_no_later_run_and_swept_like_others() {
+    let rig = Rig::new();
+    let mut tree = rig.take("a");
+    tree.retire().unwrap();
+    assert!(tree.is_retired());
+    drop(tree);
+    assert_eq!(rig.take("a").number(), 2);
+    assert_eq!(rig.take("b").number(), 3);
+    let all = SweepLimits {
+        idle_s: 0,
+        max: 0,
+        min_free: 0,
+    };
+    let removed = rig.trees().sweep(&all, i64::MAX).unwrap();
+    assert_eq!(removed, [1, 2, 3]);
+    assert_eq!(rig.take("a").number(), 1);
+}
+
 #[test]
 fn a_worker_gets_its_own_tree_again_and_never_one_that_is_held() {
     let rig = Rig::new();

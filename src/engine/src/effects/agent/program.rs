@@ -190,7 +190,7 @@ impl Performer {
         sink.end(outcome.as_ref().ok());
         let finished = match outcome {
             Ok(finished) => finished,
-            Err(error) => return Talked::ended(super::super::command::refused(&error).ended),
+            Err(error) => return Talked::ended(self.not_ended(work, &error).ended),
         };
         let text = sink.text().to_owned();
         Talked {
