@@ -227,8 +227,8 @@ impl Reading<'_> {
             self.report.error("definition-shape", place, message, hint);
             return None;
         }
-        report_unknown(root, &WORKER_FILE, self.report);
         let before = self.report.errors();
+        report_unknown(root, &WORKER_FILE, self.report);
         let identity = identity::read(root, self.instance, self.report)?;
         self.unit.template = identity.template.then(|| identity.id.clone());
         self.report.set_worker(Some(&identity.id));

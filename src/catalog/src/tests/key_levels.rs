@@ -69,6 +69,17 @@ fn every_known_key_at_every_other_place_is_an_error_that_names_its_place() {
                     "`{key}` in {}: {shown}",
                     table.name
                 );
+                // A setting without effect, such as a check or an approval, must not let the skill run without it.
+                let in_schedule = std::ptr::eq(table, &raw const SCHEDULE);
+                let is_loaded = catalog
+                    .workers
+                    .iter()
+                    .any(|worker| !worker.skills.is_empty());
+                assert!(
+                    in_schedule || !is_loaded,
+                    "`{key}` in {}: {shown}",
+                    table.name
+                );
                 count += 1;
             }
         }
