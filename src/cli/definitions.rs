@@ -16,7 +16,7 @@ use crate::model::config::CONFIG_FILE;
 use crate::model::worker_paths::WORKERS_DIR;
 use crate::model::{Config, Diagnostic, Kind, Problem, Severity};
 use crate::protocol::WorkerView;
-pub(crate) use readiness::worker_file_below;
+pub(crate) use readiness::{keeps_from_running, worker_file_below};
 pub(crate) use skill::{Form, FoundSkill, write};
 
 /// Everything that a workspace defines.
@@ -87,7 +87,7 @@ impl Definitions {
     /// Problems of valid definitions that keep skills from running here.
     pub(crate) fn unready(&self) -> impl Iterator<Item = &Problem> {
         let problems = self.catalog.problems.iter();
-        problems.filter(|problem| readiness::CODES.contains(&&*problem.code))
+        problems.filter(|problem| readiness::is_about_readiness(problem))
     }
 
     /// All problems, sorted by place.

@@ -231,7 +231,7 @@ fn the_verification_of_workspace_skills_holds_for_skills_of_workers() {
         assert!(skills.contains(name), "{name}: {skills}");
     }
     assert!(!skills.contains("greeter/empty"), "{skills}");
-    let check = rig.workspace.run(&["check"]).expect_code(0).stdout;
+    let check = rig.workspace.run(&["check"]).expect_code(6).stdout;
     assert!(check.contains("empty-instructions"), "{check}");
     for (name, says) in [
         ("greeter/test", "Hello!"),

@@ -10,6 +10,7 @@ const SKILLS: &str = r"
   - {id: remote, description: d, mutating: true, push: upstream, run: 'true'}
   - {id: directory, description: d, cwd: nowhere, run: 'true'}
   - {id: tool, description: d, required_tools: [no-such-tool], run: 'true'}
+  - {id: script, description: d, run: {script: nowhere.sh}}
   - {id: model, description: d, instructions: think, schedule: '@daily'}
   - {id: unused, description: d, instructions: think}
   - {id: fine, description: d, mutating: true, branch: main, run: 'true'}
@@ -17,7 +18,7 @@ const SKILLS: &str = r"
 
 /// Codes and skills of the problems that `check` reports.
 fn checked(workspace: &Workspace) -> Vec<(String, String)> {
-    let found = workspace.run(&["check", "--json"]).expect_code(0).value();
+    let found = workspace.run(&["check", "--json"]).expect_code(6).value();
     let problems = found["problems"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let problems = problems.filter(|one| one["severity"] == "warning");
@@ -35,6 +36,7 @@ fn what_can_never_run_is_found_before_it_is_run() {
         ("remote-missing", "remote"),
         ("cwd-missing", "directory"),
         ("tool-missing", "tool"),
+        ("file-missing", "script"),
         ("no-executor", "model"),
     ];
     let found = checked(&workspace);

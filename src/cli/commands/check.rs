@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::cli::definitions::{Definitions, Weights, path_of};
+use crate::cli::definitions::{Definitions, Weights, keeps_from_running, path_of};
 use crate::cli::exit::Exit;
 use crate::cli::globals::workspace_above;
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
@@ -49,10 +49,12 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let skills: usize = workers.iter().map(|worker| worker.skills.len()).sum();
     let weights = Weights::of(problems.iter().copied());
     let invalid = weights.errors > 0 || (args.strict && weights.warnings > 0);
+    let unready = problems.iter().any(|problem| keeps_from_running(problem));
     if session.json() {
         let found = json!({
             "workspace": workspace.display().to_string(),
             "valid": !invalid,
+            "ready": !invalid && !unready,
             "worker_count": workers.len(),
             "skill_count": skills,
             "error_count": weights.errors,
@@ -69,12 +71,13 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             counted(skills, "skill")
         );
         session.io.out.flush();
-        session.io.err.line(summary(&checked, weights, invalid));
+        let fails = invalid || unready;
+        session.io.err.line(summary(&checked, weights, fails));
     }
-    Ok(if invalid {
-        Exit::InvalidDefinition
-    } else {
-        Exit::Ok
+    Ok(match (invalid, unready) {
+        (true, _) => Exit::InvalidDefinition,
+        (false, true) => Exit::Blocked,
+        (false, false) => Exit::Ok,
     })
 }
 
@@ -118,11 +121,11 @@ fn print(session: &mut Session<'_>, definitions: &Definitions, problems: &[&Prob
     }
 }
 
-fn summary(checked: &str, weights: Weights, invalid: bool) -> Line {
+fn summary(checked: &str, weights: Weights, fails: bool) -> Line {
     if weights == Weights::default() {
         return Line::of(GOOD, "✓").text(format!(" {checked}: no problems"));
     }
-    let (sign, style) = match (invalid, weights.warnings) {
+    let (sign, style) = match (fails, weights.warnings) {
         (true, _) => ("✗", BAD),
         (false, 0) => ("✓", GOOD),
         (false, _) => ("!", CARE),

@@ -260,7 +260,13 @@ fn unready(problem: &Problem) -> Finding {
         Severity::Note => State::Hint,
         Severity::Warning | Severity::Error => State::Care,
     };
-    let finding = Finding::new("skill", state, &problem.message);
+    let message = match (&problem.worker, &problem.skill) {
+        (Some(worker), Some(skill)) if !problem.message.contains(&format!("{skill}`")) => {
+            format!("`{worker}/{skill}` cannot run: {}", problem.message)
+        }
+        _ => problem.message.clone(),
+    };
+    let finding = Finding::new("skill", state, message);
     match &problem.hint {
         Some(hint) => finding.hint(hint),
         None => finding,

@@ -21,16 +21,30 @@ const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
 /// Code of a tool set that the configuration does not have: the catalog reports it.
 const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 
-/// Codes of the problems, for `doctor`.
-pub(crate) const CODES: [&str; 7] = [
+/// Codes of problems that keep skills from running.
+const CODES: [&str; 10] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
     "remote-missing",
     "cwd-missing",
+    "file-missing",
+    "script-not-executable",
+    "skill-file-missing",
     "tool-missing",
     "workers-elsewhere",
 ];
+
+/// Returns true if a problem concerns what skills need in order to run.
+pub(super) fn is_about_readiness(problem: &Problem) -> bool {
+    CODES.contains(&&*problem.code)
+}
+
+/// Returns true if a valid definition cannot be used because of this problem. Instructions without a model are for
+/// people and MCP clients, unless a schedule runs them.
+pub(crate) fn keeps_from_running(problem: &Problem) -> bool {
+    problem.severity == Severity::Warning && is_about_readiness(problem)
+}
 
 /// Raises the severity of missing models for skills with schedules: all their runs would fail.
 pub(super) fn raise_scheduled(catalog: &mut Catalog) {
