@@ -10,6 +10,8 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "main_job/bounds.rs"]
+mod bounds;
 #[path = "main_job/broken_config.rs"]
 mod broken_config;
 #[path = "main_job/commits.rs"]

@@ -16,8 +16,9 @@ use crate::process::give_back_memory;
 /// Most executor threads; the queue admits far fewer runs than that.
 const THREADS_MAX: usize = 512;
 
-/// Stack of an executor thread in bytes.
-const STACK_BYTES: usize = 512 * 1024;
+/// Stack of an executor thread in bytes. Directories are nested 256 deep at most, which takes half of it in a build
+/// that is not optimised.
+const STACK_BYTES: usize = 4 * 1024 * 1024;
 
 /// A look at what a schedule waits for.
 #[derive(Debug)]

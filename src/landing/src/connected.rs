@@ -45,7 +45,7 @@ pub(crate) fn missing_parent(
 }
 
 /// The header of a commit has one line for its tree, and then one for each parent.
-fn parents(content: &[u8]) -> impl Iterator<Item = git2::Oid> {
+pub(crate) fn parents(content: &[u8]) -> impl Iterator<Item = git2::Oid> {
     let lines = content.split(|byte| *byte == b'\n').skip(1);
     lines.map_while(|line| {
         let id = std::str::from_utf8(line.strip_prefix(b"parent ")?).ok()?;

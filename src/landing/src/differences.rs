@@ -6,6 +6,11 @@ use std::iter::Peekable;
 
 use git2::{Oid, Repository, Tree, TreeEntry};
 
+use crate::ids::PATH_COMPONENTS_MAX;
+
+/// Largest tree that is read, in bytes. It unpacks to that, whatever its size on disk is.
+const TREE_BYTES_MAX: usize = 64 << 20;
+
 /// The mode of a subtree.
 pub const MODE_TREE: u32 = 0o040_000;
 
@@ -19,7 +24,7 @@ type TreeVisitor<'a> = &'a mut dyn FnMut(&[u8], Option<TreeItem>, Option<TreeIte
 /// and a subtree of one name apart.
 ///
 /// # Errors
-/// A tree cannot be read.
+/// A tree cannot be read, is larger than 64 MiB, or is nested more than [`PATH_COMPONENTS_MAX`] deep.
 pub fn differences(
     repo: &Repository,
     old: Option<Oid>,
@@ -38,7 +43,15 @@ fn subtree(
     if old == new {
         return Ok(());
     }
-    let read = |oid: Option<Oid>| oid.map(|oid| repo.find_tree(oid)).transpose();
+    if path.iter().filter(|byte| **byte == b'/').count() > PATH_COMPONENTS_MAX {
+        return Err(git2::Error::from_str("is nested too deep"));
+    }
+    let odb = repo.odb()?;
+    let find = |oid: Oid| match odb.read_header(oid)? {
+        (size, _) if size > TREE_BYTES_MAX => Err(git2::Error::from_str("is larger than 64 MiB")),
+        _ => repo.find_tree(oid),
+    };
+    let read = |oid: Option<Oid>| oid.map(find).transpose();
     let (old, new) = (read(old)?, read(new)?);
     let (mut old, mut new) = (entries(old.as_ref()), entries(new.as_ref()));
     let length = path.len();

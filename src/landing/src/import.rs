@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryOpenFlags};
 
+use crate::bounds::beyond_bounds;
 use crate::connected::missing_parent;
 use crate::derived::remove_derived;
 use crate::differences::differences;
@@ -94,6 +95,10 @@ fn write_pack(
     let source = source.map_err(LandError::Source)?;
     let fail = |error| LandError::Source(git("collect the run's objects")(error));
     let mut pack = source.packbuilder().map_err(fail)?;
+    let known = real.inner.odb().map_err(fail)?;
+    if let Some(what) = beyond_bounds(&source, &known, request.commit.raw()).map_err(fail)? {
+        return Err(LandError::refused("too_large", what));
+    }
     let commits = new_commits(&source, request).map_err(fail)?;
     let missing = missing_parent(&source, real, &commits, request.hide);
     if let Some(parent) = missing.map_err(LandError::Source)? {

@@ -50,6 +50,7 @@
 //!   anybody else commits or pulls.
 
 mod attempt;
+mod bounds;
 mod branch;
 mod connected;
 mod derived;
@@ -78,6 +79,7 @@ mod stand;
 mod verify;
 mod worktree;
 
+pub use bounds::{FILE_BYTES_MAX, beyond_bounds, borrowed_objects};
 pub use derived::remove_derived;
 pub use differences::{MODE_TREE, TreeItem, differences};
 pub use entries::{Entries, EntryStat};

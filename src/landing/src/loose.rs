@@ -10,6 +10,9 @@ use sha1::{Digest, Sha1};
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// Largest object that is unpacked, in bytes: more than that of the largest file of a result, with its header.
+const OBJECT_BYTES_MAX: usize = 513 << 20;
+
 /// Whether a file holds the object whose id it is named after.
 pub fn is_whole_object(file: &Path, oid: git2::Oid) -> bool {
     let Ok(file) = File::open(file) else {
@@ -18,11 +21,16 @@ pub fn is_whole_object(file: &Path, oid: git2::Oid) -> bool {
     let mut content = ZlibDecoder::new(BufReader::new(file));
     let mut sum = Sha1::new();
     let mut buffer = vec![0; BUFFER_BYTES];
-    loop {
+    let mut left = OBJECT_BYTES_MAX;
+    while left > 0 {
         match content.read(&mut buffer) {
             Ok(0) => return sum.finalize()[..] == *oid.as_bytes(),
-            Ok(count) => sum.update(buffer.get(..count).unwrap_or_default()),
+            Ok(count) => {
+                left = left.saturating_sub(count);
+                sum.update(buffer.get(..count).unwrap_or_default());
+            }
             Err(_) => return false,
         }
     }
+    false
 }

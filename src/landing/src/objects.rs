@@ -17,10 +17,9 @@ pub(crate) fn first_problem(
 ) -> Result<Option<&'static str>, git2::Error> {
     let odb = source.odb()?;
     for oid in objects {
-        let object = odb.read(*oid)?;
-        let problem = match object.kind() {
-            ObjectType::Tree => of_tree(&odb, object.data()),
-            ObjectType::Commit if object.data().contains(&0) => Some("a NUL in its text"),
+        let problem = match odb.read_header(*oid)?.1 {
+            ObjectType::Tree => of_tree(&odb, odb.read(*oid)?.data()),
+            ObjectType::Commit if odb.read(*oid)?.data().contains(&0) => Some("a NUL in its text"),
             _ => None,
         };
         if problem.is_some() {

@@ -428,10 +428,15 @@ pub(crate) fn hash(kind: ObjectType, bytes: &[u8]) -> git2::Oid {
     git2::Oid::from_bytes(&sum.finalize()).unwrap_or(git2::Oid::ZERO_SHA1)
 }
 
-/// The id of a file's content as it is on the disk.
-pub(crate) fn hash_file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<git2::Oid> {
+/// Returns the id of a file's content as it is on the disk; `None` for a file that is larger than a result may be.
+///
+/// A file without content can have any size, and would be read for hours.
+pub(crate) fn hash_file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Option<git2::Oid>> {
     let file = crate::place::open_own_file(dir, name)?;
     let size = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
+    if size > workerctl_landing::FILE_BYTES_MAX {
+        return Ok(None);
+    }
     let mut sum = Sha1::new();
     sum.update(format!("blob {size}\0"));
     let mut buffer = vec![0; 128 * 1024];
@@ -443,5 +448,5 @@ pub(crate) fn hash_file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<
             Err(e) => return Err(e),
         }
     }
-    Ok(git2::Oid::from_bytes(&sum.finalize()).unwrap_or(git2::Oid::ZERO_SHA1))
+    Ok(git2::Oid::from_bytes(&sum.finalize()).ok())
 }

@@ -30,7 +30,7 @@ use crate::submodules::{self, IndexedLinks, SubmoduleState};
 const NAMES_MAX: usize = 20;
 
 /// Largest file of a result, in bytes: each is held in memory while its blob is written.
-const FILE_BYTES_MAX: i64 = 1 << 29;
+const FILE_BYTES_MAX: i64 = workerctl_landing::FILE_BYTES_MAX.cast_signed();
 
 /// One path that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -242,7 +242,9 @@ impl Repair<'_> {
             let oid = hash(git2::ObjectType::Blob, target.as_bytes());
             return Ok(oid == item.oid);
         }
-        let found = hash_file(dir, name).map_err(fail)?;
+        let Some(found) = hash_file(dir, name).map_err(fail)? else {
+            return Ok(false);
+        };
         let known = self.manifest.known.get(at);
         match known {
             Some(known) if known.laid == Laid::No && self.rules.converts(&known.path)? => {

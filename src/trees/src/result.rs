@@ -6,6 +6,7 @@ use std::path::Path;
 
 use git2::{ErrorCode, ObjectType, Repository, Sort};
 use workerctl_landing::ids::{Oid, RepoPath};
+use workerctl_landing::{beyond_bounds, borrowed_objects};
 
 use crate::error::{TreeError, git, git_write, io_at};
 use crate::keep::Keep;
@@ -91,6 +92,10 @@ impl Commits {
             return Ok(commits);
         };
         let fail = git("read the commits of the run");
+        let known = borrowed_objects(repo.path()).map_err(&fail)?;
+        if let Some(what) = beyond_bounds(repo, &known, tip).map_err(&fail)? {
+            return Ok(Self::unreadable(what));
+        }
         if let Some(base) = base {
             commits.is_unrelated = !repo.graph_descendant_of(tip, base).map_err(&fail)?;
         }
