@@ -1,5 +1,7 @@
 //! Results with paths of the engine itself, which it would take for its own once they have landed in the checkout.
 
+use std::fmt::Write;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::workspace::Workspace;
@@ -228,25 +230,80 @@ fn a_landed_directory_that_looks_like_a_repository_is_none() {
     assert!(!workspace.home.join("victim").exists(), "{pushed}");
 }
 
-/// The engine and skills with more rights would execute what a result puts there.
+/// Skills that each write one file, with the code of the refusal.
+const INDIRECT: [(&str, &str, &str); 8] = [
+    ("path", "bin/git", "definitions_changed"),
+    ("path_link", "linked/tool", "definitions_changed"),
+    ("interpreter", "tools/second", "definitions_changed"),
+    ("check", "tools/lint", "definitions_changed"),
+    ("other_checkout", "tools/elsewhere", "definitions_changed"),
+    ("link", "docs/llm.md", "protected_files"),
+    ("linked_directory", "docs/rules/r.md", "protected_files"),
+    ("secret", "keys/secret", "protected_files"),
+];
+
+/// The engine, skills with more rights, checks and agents use these files although no definition is changed.
 #[test]
-fn no_result_changes_a_program_that_others_execute() {
-    let workspace = Workspace::with_skills(
-        r"
-  - {id: path, description: d, mutating: true, sandbox: required, run: 'mkdir -p bin && echo x > bin/git'}
-  - {id: interpreter, description: d, mutating: true, sandbox: required, run: 'echo x > tools/interpreter'}
-  - {id: privileged, description: d, sandbox: off, run: ./tools/script}
-",
-    );
-    workspace.write("tools/script", "#!/usr/bin/env ./tools/interpreter\n");
-    workspace.write("tools/interpreter", "#!/bin/sh\n");
+fn no_result_changes_what_others_execute_or_obey() {
+    let skill = |(id, path, _): (&str, &str, &str)| {
+        let branch = if id == "other_checkout" {
+            "branch: other, "
+        } else {
+            ""
+        };
+        format!(
+            "  - {{id: {id}, description: d, mutating: true, sandbox: required, {branch}run: 'mkdir -p \"$(dirname {path})\" && echo changed > {path}'}}\n"
+        )
+    };
+    let mut skills: String = INDIRECT.map(skill).concat();
+    let workspace = Workspace::new();
+    let (home, other) = (workspace.home.display(), workspace.home.join("other"));
+    writeln!(
+        skills,
+        "  - {{id: privileged, description: d, sandbox: off, run: ./tools/script}}
+  - {{id: checked, description: d, run: 'true', verification: [{{command: ./tools/lint}}]}}
+  - {{id: elsewhere, description: d, sandbox: off, run: '{}/tools/elsewhere'}}
+  - {{id: given, description: d, env: [{{name: S, secret: {{file: '{}/keys/secret'}}}}], run: 'true'}}",
+        other.display(),
+        workspace.root.display()
+    )
+    .unwrap();
+    workspace.worker("w", &skills);
+    for (path, text) in [
+        ("tools/script", "#!./tools/first\n"),
+        ("tools/first", "#!/usr/bin/env ./tools/second\n"),
+        ("tools/second", "#!/bin/sh\n"),
+        ("tools/lint", "#!/bin/sh\n"),
+        ("tools/elsewhere", "#!/bin/sh\n"),
+        ("linked/tool", "#!/bin/sh\n"),
+        ("docs/llm.md", "x\n"),
+        ("docs/rules/r.md", "x\n"),
+        ("keys/secret", "long-enough-secret\n"),
+    ] {
+        workspace.write(path, text);
+    }
+    symlink("docs/llm.md", workspace.root.join("CLAUDE.md")).unwrap();
+    std::fs::create_dir(workspace.root.join(".claude")).unwrap();
+    symlink("../docs/rules", workspace.root.join(".claude/rules")).unwrap();
+    std::fs::create_dir(workspace.home.join("bin")).unwrap();
+    let tool = workspace.root.join("linked/tool");
+    symlink(tool, workspace.home.join("bin/tool")).unwrap();
     workspace.commit_all("tools");
+    workspace.git(&[
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "other",
+        other.to_str().unwrap(),
+    ]);
     let path = std::env::var("PATH").unwrap();
-    for skill in ["path", "interpreter"] {
-        let mut command = workspace.workerctl(&["run", skill, "--json"]);
-        command.env("PATH", format!("{path}:{}/bin", workspace.root.display()));
-        let detail = workspace.start(&mut command).end().expect_code(1).value();
+    let path = format!("{path}:{}/bin:{home}/bin", workspace.root.display());
+    for (id, _, code) in INDIRECT {
+        let mut command = workspace.workerctl(&["run", id, "--json"]);
+        let done = workspace.start(command.env("PATH", &path)).end();
+        let detail = done.value();
         let failure = &detail["summary"]["outcome"]["failure"];
-        assert_eq!(failure["code"], "definitions_changed", "{skill}: {detail}");
+        assert_eq!(failure["code"], code, "{id}: {detail}");
     }
 }

@@ -38,8 +38,11 @@ const EXTENSIONS: [&str; 24] = [
 /// Bytes of the first line of a script that are read; the kernel reads no more.
 const LINE_BYTES_MAX: usize = 256;
 
-/// The paths of files that are executed with more rights than a skill has by default: by hooks, commands of `notify`, of
-/// secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
+/// Interpreters of scripts that are scripts themselves: the kernel follows no more.
+const INTERPRETERS_MAX: usize = 5;
+
+/// The paths of files that decide whether a result is verified, or that are executed with more rights than a skill has by
+/// default: by checks, hooks, commands of `notify`, of secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
 pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     let config = &catalog.config;
     let workspace = catalog.root.as_path();
@@ -160,6 +163,9 @@ impl PathCollector<'_> {
         }
         let hooks = skill.hooks.iter().chain(&skill.post_commit);
         hooks.for_each(|hook| self.shell(&hook.command, &cwd));
+        let checks = skill.pre_checks.iter().chain(&skill.checks);
+        let checks = checks.filter_map(|check| check.command.as_ref());
+        checks.for_each(|text| self.shell(text, &cwd));
         if let Some(program) = &skill.agent.program {
             self.agent_program(program, workspace);
         }
@@ -177,16 +183,25 @@ impl PathCollector<'_> {
             }
             RunText::Instructions => {}
         }
-        let checks = skill.pre_checks.iter().chain(&skill.checks);
-        let checks = checks.filter_map(|check| check.command.as_ref());
-        let wake = skill.wake.as_ref().map(|wake| &wake.command);
-        checks.chain(wake).for_each(|text| self.shell(text, &cwd));
+        if let Some(wake) = &skill.wake {
+            self.shell(&wake.command, &cwd);
+        }
     }
 
-    /// Adds the interpreters that the first lines of the scripts name.
+    /// Adds the interpreters that the first lines of the scripts name, and theirs.
     fn interpreters(&mut self, workspace: &Path) {
+        let mut from = 0;
+        for _ in 0..INTERPRETERS_MAX {
+            let found = self.interpreters_from(from, workspace);
+            from = self.paths.len();
+            self.paths.extend(found);
+        }
+    }
+
+    fn interpreters_from(&self, from: usize, workspace: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        for path in self.paths.iter().filter(|path| path.is_file()) {
+        let paths = self.paths.get(from..).unwrap_or_default();
+        for path in paths.iter().filter(|path| path.is_file()) {
             let mut line = [0; LINE_BYTES_MAX];
             let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut line));
             let line = line.get(..read.unwrap_or(0)).unwrap_or_default();
@@ -200,7 +215,7 @@ impl PathCollector<'_> {
                 found.extend(named.clone().map(|word| directory.join(word)));
             }
         }
-        self.paths.extend(found);
+        found
     }
 
     fn agent_program(&mut self, program: &AgentProgram, workspace: &Path) {

@@ -10,6 +10,7 @@ mod again;
 mod arrivals;
 mod author;
 mod changes;
+mod checkouts;
 mod create;
 mod damage;
 mod diff;
@@ -30,6 +31,7 @@ pub use changes::{
     ChangedPath, CommittedFile, PathChange, changed_paths, committed_file, head_entry,
     is_checked_out,
 };
+pub use checkouts::{Checkout, checkouts};
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};
 pub use diff::{Patch, Span, kept_span, patch, span_of_commits};

@@ -11,6 +11,8 @@ use std::ops::Range;
 use git2::{Index, IndexEntry, IndexTime};
 use rustix::fs::Stat;
 
+use crate::plan::MODE_LINK;
+
 mod format;
 
 const STAGES: u16 = 0x3000;
@@ -140,6 +142,15 @@ impl Entries {
         let rest = self.list.get(first..).unwrap_or_default();
         let paths = rest.iter().map(|(_, name)| self.name(name));
         paths.take_while(move |path| path.starts_with(start))
+    }
+
+    /// The paths of symbolic links.
+    pub fn links(&self) -> impl Iterator<Item = &[u8]> {
+        let links = self
+            .list
+            .iter()
+            .filter(|(noted, _)| noted.mode == MODE_LINK);
+        links.map(|(_, name)| self.name(name))
     }
 
     /// The git library's form of what it needs of an index to know the attributes of files.

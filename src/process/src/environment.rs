@@ -25,18 +25,27 @@ pub fn environment(
     let is_taken = |name: &str| TAKEN.contains(&name) || name.starts_with("LC_");
     let mut all: Vec<(String, String)> = parent
         .iter()
-        .filter(|(name, value)| is_taken(name) && !(*name == "PATH" && value.is_empty()))
+        .filter(|(name, _)| is_taken(name) && *name != "PATH")
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    if !all.iter().any(|(name, _)| name == "PATH") {
-        all.push(("PATH".to_owned(), PATH_DEFAULT.to_owned()));
-    }
+    all.push(("PATH".to_owned(), absolute_path(parent)));
     all.push(("TMPDIR".to_owned(), scratch.to_string_lossy().into_owned()));
     all.push(("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()));
     all.extend(more);
     all.push((RUN_VARIABLE.to_owned(), owner.run.clone()));
     all.push((ATTEMPT_VARIABLE.to_owned(), owner.attempt.to_string()));
     all
+}
+
+/// Returns `PATH` without relative and empty entries, which would name directories of the worktree that the command
+/// runs in.
+fn absolute_path(parent: &BTreeMap<String, String>) -> String {
+    let path = parent.get("PATH").map_or("", String::as_str);
+    let directories: Vec<&str> = path.split(':').filter(|one| one.starts_with('/')).collect();
+    if directories.is_empty() {
+        return PATH_DEFAULT.to_owned();
+    }
+    directories.join(":")
 }
 
 #[cfg(test)]
@@ -90,5 +99,8 @@ mod tests {
     fn there_is_always_a_path() {
         assert_eq!(base_of(&[])["PATH"], PATH_DEFAULT);
         assert_eq!(base_of(&[("PATH", "")])["PATH"], PATH_DEFAULT);
+        assert_eq!(base_of(&[("PATH", "bin:.:")])["PATH"], PATH_DEFAULT);
+        let path = base_of(&[("PATH", ":/a:node_modules/.bin::/b")]).remove("PATH");
+        assert_eq!(path.as_deref(), Some("/a:/b"));
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Patterns that always come first: instructions and settings of agent programs, and files that git, editors and
 /// build servers execute or obey.
-pub const PROTECTED_FILES: [&str; 46] = [
+pub const PROTECTED_FILES: [&str; 47] = [
     ".agent",
     ".agents",
     ".claude",
@@ -51,6 +51,7 @@ pub const PROTECTED_FILES: [&str; 46] = [
     "workerctl.yaml",
     "worker.yaml",
     "worker.yml",
+    "workspace/skills",
 ];
 
 /// What stands for any number of directories in a pattern.

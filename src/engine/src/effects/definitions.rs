@@ -4,6 +4,7 @@
 //! force before it lands. Nothing is frozen at submission: what names a definition is one itself, so that the set changes
 //! by a person's hand only, and a path that became part of it meanwhile is found before the landing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use workerctl_trees::{PathChange, RunResult};
@@ -12,7 +13,7 @@ use super::super::work::Work;
 use super::Performer;
 use super::place::tree_spec;
 use crate::catalog::definition_paths::{DefinitionPaths, names_within};
-use crate::git::{self, RepoPath};
+use crate::git::{self, Checkout, RepoPath};
 use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
 use crate::model::protected_files::ProtectedMatcher;
@@ -23,29 +24,49 @@ const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
 
 /// What a sandboxed run changes only with a person's approval.
 struct Restricted {
-    definitions: DefinitionPaths,
-    /// Directories of `PATH`, relative to the repository.
-    programs: Vec<PathBuf>,
+    /// One item for each checkout of the repository: a result is written to the checkout of its branch.
+    checkouts: Vec<CheckoutPaths>,
     protected: ProtectedMatcher,
+    /// How a person can approve the result.
+    remedy: &'static str,
+}
+
+/// The paths of one checkout, relative to it, that a sandboxed run does not change.
+struct CheckoutPaths {
+    definitions: DefinitionPaths,
+    /// Directories and programs of `PATH`.
+    programs: Vec<PathBuf>,
+    /// Targets of protected links, and files of keys and tokens.
+    protected: Vec<PathBuf>,
 }
 
 impl Restricted {
-    /// Why a change at a path, relative to the repository, is refused.
-    fn refuse(&self, path: &Path, is_way: bool, step: Step) -> Result<(), Failure> {
-        let shown = path.display();
-        let is_program = |directory: &PathBuf| {
-            path.starts_with(directory) || is_way && directory.starts_with(path)
+    /// Refuses a change at a path, relative to the repository; `shown` is its name in messages.
+    fn refuse(&self, path: &Path, shown: &str, is_way: bool, step: Step) -> Result<(), Failure> {
+        let folded = PathBuf::from(path.to_string_lossy().to_lowercase());
+        let meets =
+            |named: &PathBuf| folded.starts_with(named) || is_way && named.starts_with(&folded);
+        let defines = |checkout: &CheckoutPaths| {
+            checkout.definitions.include(path, is_way) || checkout.programs.iter().any(meets)
         };
-        if self.definitions.include(path, is_way) || self.programs.iter().any(is_program) {
+        let remedy = self.remedy;
+        if self.checkouts.iter().any(defines) {
             let message = format!(
-                "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
+                "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or {remedy}"
             );
             return Err(Failure::new(step, "definitions_changed", message));
         }
         let text = path.to_string_lossy();
-        if self.protected.protect(&text) || is_way && self.protected.lead_through(&text) {
+        let mut named = self
+            .checkouts
+            .iter()
+            .flat_map(|checkout| &checkout.protected);
+        if self.protected.protect(&text)
+            || is_way && self.protected.lead_through(&text)
+            || named.any(meets)
+        {
             let message = format!(
-                "`{shown}` controls what agents and later runs may do, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
+                "`{shown}` controls what agents and later runs may do, so a sandboxed run cannot change it without approval: change it yourself, or {remedy}"
             );
             return Err(Failure::new(step, "protected_files", message));
         }
@@ -64,8 +85,12 @@ impl Performer {
         step: Step,
     ) -> Result<(), Failure> {
         let workdir = &tree_spec(work)?.workdir;
-        let own = self.own_names(work, &real(workdir));
-        let restricted = self.restricted(work, &real(workdir));
+        let checkouts = git::checkouts(Path::new(workdir));
+        let own = checkouts.iter();
+        let own: Vec<PathBuf> = own
+            .flat_map(|one| self.own_names(work, &one.workdir))
+            .collect();
+        let restricted = self.restricted(work, &checkouts);
         for change in &change.changes {
             let path = change.path.as_path();
             let is_way = change
@@ -74,7 +99,7 @@ impl Performer {
                 .is_some_and(|new| MODES_OF_WAYS.contains(&new.mode));
             let found = refuse_own(&own, path, change.new.is_some(), step);
             let found = found.and_then(|()| match &restricted {
-                Some(restricted) => restricted.refuse(path, is_way, step),
+                Some(restricted) => restricted.refuse(path, &path.to_string_lossy(), is_way, step),
                 None => Ok(()),
             });
             if found.is_err() && !is_checked_out(workdir, change) {
@@ -102,7 +127,8 @@ impl Performer {
                 .map_or_else(|_| workspace.clone(), |found| real(&found.workdir)),
         };
         let own = self.own_names(work, &repository);
-        let restricted = self.restricted(work, &repository);
+        let checkouts = git::checkouts(&repository);
+        let restricted = self.restricted(work, &checkouts);
         let is_tracked = |name: &Path| {
             let path = RepoPath::from_bytes(name.as_os_str().as_encoded_bytes());
             path.is_ok_and(|path| matches!(git::head_entry(&repository, &path), Ok(Some(_))))
@@ -114,7 +140,7 @@ impl Performer {
                 }
                 refuse_own(&own, &name, true, step)?;
                 if let Some(restricted) = &restricted {
-                    restricted.refuse(&name, false, step)?;
+                    restricted.refuse(&name, output, false, step)?;
                 }
             }
         }
@@ -129,29 +155,56 @@ impl Performer {
         }
     }
 
-    fn restricted(&self, work: &Work, repository: &Path) -> Option<Restricted> {
+    fn restricted(&self, work: &Work, checkouts: &[Checkout]) -> Option<Restricted> {
+        let approval = work.spec.plan.approval.as_ref();
         if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
             return None;
         }
         let catalog = self.parts.definitions.current();
+        let protected = catalog.config.protected_files.matcher();
+        let keys = self.key_files();
+        let programs = self.programs();
+        let paths = |checkout: &Checkout| {
+            let root = &checkout.workdir;
+            let named = |path: &PathBuf| names_within(root, path);
+            let links = checkout.links().into_iter();
+            let links =
+                links.filter(|link| protected.protect(link) || protected.lead_through(link));
+            let links = links.map(|link| root.join(link));
+            CheckoutPaths {
+                definitions: catalog.definition_paths(root),
+                programs: programs.iter().flat_map(named).collect(),
+                protected: links
+                    .chain(keys.iter().cloned())
+                    .flat_map(|path| named(&path))
+                    .collect(),
+            }
+        };
         Some(Restricted {
-            definitions: catalog.definition_paths(repository),
-            programs: self.programs_in(repository),
-            protected: catalog.config.protected_files.matcher(),
+            checkouts: checkouts.iter().map(paths).collect(),
+            remedy: approval.map_or(
+                "set `approval_required: true`",
+                |_| "set `approval: {before: landing}`",
+            ),
+            protected,
         })
     }
 
-    /// Returns the directories of the engine's `PATH` that lie in a repository: the engine and skills with more rights
-    /// would execute what a result puts there.
-    fn programs_in(&self, repository: &Path) -> Vec<PathBuf> {
-        let path = self.parts.environment.get("PATH");
-        let directories = path.map_or("", String::as_str).split(':');
-        let directories = directories.filter(|one| one.starts_with('/'));
-        let inside = directories.filter_map(|one| {
-            let inside = real(one).strip_prefix(repository).map(Path::to_owned);
-            inside.ok().filter(|inside| !inside.as_os_str().is_empty())
-        });
-        inside.collect()
+    /// Returns the directories of the engine's `PATH`, and the targets of the links in them: the engine and skills with
+    /// more rights would execute what a result puts there.
+    fn programs(&self) -> Vec<PathBuf> {
+        let path = self
+            .parts
+            .environment
+            .get("PATH")
+            .map_or("", String::as_str);
+        let directories = path.split(':').filter(|one| one.starts_with('/'));
+        let directories: BTreeSet<PathBuf> = directories.map(real).collect();
+        let links = directories
+            .iter()
+            .flat_map(|directory| self.program_links.of(directory));
+        let links: Vec<PathBuf> = links.collect();
+        directories.into_iter().chain(links).collect()
     }
 
     /// Where the engine itself writes in the checkout.
