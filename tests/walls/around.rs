@@ -58,11 +58,11 @@ fn a_published_output_keeps_no_bit_that_changes_the_user() {
         return;
     }
     let workspace = bed(
-        "  - {id: sly, description: d, interface: {outputs: [{name: r, destination: out/sh}]}, run: 'echo x > {r}; chmod 6755 {r}'}\n",
+        "  - {id: sly, description: d, interface: {outputs: [{name: r, destination: out/sh}]}, run: 'echo x > {r}; chmod 6777 {r}'}\n",
     );
     assert_eq!(outcome(&run(&workspace, "sly")), "succeeded");
     let mode = std::fs::metadata(workspace.root.join("out/sh")).unwrap();
-    assert_eq!(mode.permissions().mode() & 0o7777, 0o755);
+    assert_eq!(mode.permissions().mode() & 0o7777, 0o775);
 }
 
 #[test]

@@ -138,8 +138,8 @@ impl SandboxedDir {
             .map_err(|errno| refused("read", path, errno))?;
         let mut from = File::from(from);
         let mut mode = from.metadata().map_err(io("read"))?.permissions();
-        // Whoever executes it would become the engine's user.
-        mode.set_mode(mode.mode() & 0o777);
+        // Whoever executes it would become the engine's user, and other users could change it.
+        mode.set_mode(mode.mode() & 0o775);
         let (parent, name) = split(temporary);
         let directory = self
             .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)

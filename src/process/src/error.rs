@@ -131,7 +131,7 @@ impl SpawnError {
                     };
                 }
                 if Errno::from_io_error(&source) == Some(Errno::ACCESS) {
-                    let hint = "check the mode bits, and that its file system allows execution";
+                    let hint = "check the mode bits, that its file system allows execution, and that `reads` of its sandbox, if set, contains it, its interpreter and its libraries";
                     return Self::ProgramNotExecutable {
                         program: program.to_owned(),
                         hint,

@@ -334,7 +334,7 @@ fn find_program(name: &str, cwd: &Path, search: &str) -> Result<PathBuf, SpawnEr
         },
         Some(error) => SpawnError::ProgramNotExecutable {
             program: name.to_owned(),
-            hint: "check the mode bits, and that its file system allows execution",
+            hint: "check the mode bits, that its file system allows execution, and that `reads` of its sandbox, if set, contains it, its interpreter and its libraries",
             source: error.into(),
         },
     })

@@ -177,7 +177,7 @@ pub(crate) static NETWORK: Table = table("Network", "What the network lets throu
 /// The `limits` map of the configuration, a worker or a skill.
 pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "What the processes of one command may use.", &[
     key("processes", Whole(1, PROCESSES_MAX),
-        "how many of its processes there may be at a time, 1 to 4,194,304: its own, and dead ones that nobody has waited for; threads do not count").default(Value("1000")),
+        "how many of its processes there may be at a time, 1 to 4,194,304: its own, and dead ones whose parent has not waited for them; threads, and dead ones whose parent has ended too, do not count").default(Value("1000")),
     key("written", Size, "how much they may write to disks together, 1 KiB to 1,024 TiB").default(Value("32GiB")),
 ]);
 
