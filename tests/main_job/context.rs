@@ -70,6 +70,8 @@ fn variables_that_are_no_secrets_reach_the_skill_unmasked() {
     assert!(logs.contains("1 localhost a plain value"), "{logs}");
     let refused = workspace.run(&["run", "absent", "--json"]).expect_code(6);
     assert_eq!(refused.refusal(), "variable_missing");
+    let place = "`env` is at workers/w/worker.yaml:12:";
+    assert!(refused.stderr.contains(place), "{refused:?}");
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn rejected(name: &str, problems: &[Problem]) -> Diagnostic {
     .hint("`workerctl check` shows every problem with its line");
     refused.details = problems
         .iter()
+        .skip(1)
         .map(|p| format!("{}: {}", p.place, p.message))
         .collect();
     refused

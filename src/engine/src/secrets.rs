@@ -209,7 +209,18 @@ pub(super) fn check(
     environment: &BTreeMap<String, String>,
 ) -> Result<(), Diagnostic> {
     let mut names = skill.env.iter();
-    names.try_for_each(|name| value(name, &skill.secrets, environment, None).map(drop))
+    names.try_for_each(|name| {
+        let found = value(name, &skill.secrets, environment, None);
+        found.map(drop).map_err(|refused| with_place(refused, skill))
+    })
+}
+
+/// Adds where the skill declares its variables.
+pub(super) fn with_place(refused: Diagnostic, skill: &Skill) -> Diagnostic {
+    match skill.places.get("env") {
+        Some(place) => refused.hint(format!("`env` is at {place}")),
+        None => refused,
+    }
 }
 
 /// Refuses a value that could not be kept out of logs.

@@ -9,7 +9,7 @@ use crate::model::isolation::{BranchChoice, LocalEntry};
 use crate::report::Report;
 
 /// Keys of skills and workers whose values name something that may be missing.
-pub(crate) const PLACED: [&str; 3] = ["branch", "push", "cwd"];
+pub(crate) const PLACED: [&str; 4] = ["branch", "push", "cwd", "env"];
 
 /// What a skill says of it; where it says nothing its worker; and where that says nothing the configuration.
 pub(super) struct SkillPlacement {

@@ -209,8 +209,9 @@ impl Submitting<'_> {
             };
             let value = value.cloned().ok_or_else(|| {
                 let text = format!("the variable `{name}` is not set where the engine runs");
-                Diagnostic::new(Kind::Blocked, "variable_missing", text)
-                    .hint("set it there, for a service with `Environment=`")
+                let refused = Diagnostic::new(Kind::Blocked, "variable_missing", text)
+                    .hint("set it there, for a service with `Environment=`");
+                secrets::with_place(refused, self.skill)
             })?;
             Ok((name.clone(), value))
         });
