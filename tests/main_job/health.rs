@@ -29,7 +29,7 @@ fn schedules_without_a_daemon_are_an_error() {
     workspace.run(&["status"]).expect_code(1);
     let errors = errors_of_doctor(&workspace);
     assert!(
-        errors[0].contains("nothing fires the 1 schedule"),
+        errors[0].contains("1 schedule will not fire"),
         "{errors:?}"
     );
     assert_eq!(obstacles(&workspace, "nightly"), [json!("no_daemon")]);

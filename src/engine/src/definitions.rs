@@ -123,8 +123,8 @@ fn hook_findings(text: &str, names: &Names, dialect: crate::template::Dialect) -
         code: "placeholder-in-hook".to_owned(),
         severity: Severity::Warning,
         offset: used.offset.start,
-        message: format!("`{{{}}}` stays as it is in a hook", used.name),
-        hint: Some("read it from the JSON on standard input".to_owned()),
+        message: format!("`{{{}}}` is not replaced in a hook", used.name),
+        hint: Some("read the value from the JSON on standard input".to_owned()),
     })
     .collect()
 }

@@ -26,7 +26,7 @@ fn has_no_new_privs() -> bool {
 
 /// Whether this process descends from a command of a run, of whichever engine. A command can hide that.
 pub fn is_command_of_run() -> bool {
-    tag::is_of_command(std::process::id())
+    tag::is_started_by_engine()
 }
 
 /// The command of this process that `pid` stems from, however far, and whatever it has done to its group, session

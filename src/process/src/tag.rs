@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::procfs::lock_limit_of;
+use super::procfs::{lock_limit_of, stat};
 
 /// The upper 16 bits of the tags of commands, so that a limit that somebody set is not taken for one.
 const SIGNATURE: u64 = 0x5743 << 48;
@@ -106,8 +106,25 @@ pub(super) fn of(pid: u32) -> Mark {
 ///
 /// False for the run that this engine was itself started by: there, engine and caller are parts of one command.
 pub(super) fn is_of_command(pid: u32) -> bool {
-    let tag = lock_limit_of(pid).filter(|value| value & !RANDOM_MASK == SIGNATURE);
-    tag.is_some() && tag != INHERITED.get().copied().flatten()
+    let tag = lock_limit_of(pid);
+    let is_command = tag.is_some_and(|value| value & !RANDOM_MASK == SIGNATURE);
+    (is_command || is_unmarked(pid, tag)) && tag != INHERITED.get().copied().flatten()
+}
+
+/// Returns true if `pid` was forked by an engine, or by a command of one, that has not marked it yet: it still carries the
+/// tag of the engine, as its parent does.
+fn is_unmarked(pid: u32, tag: Option<u64>) -> bool {
+    let is_engine = tag.is_some_and(|value| value & !RANDOM_MASK == ENGINE_SIGNATURE);
+    is_engine && stat(pid).is_some_and(|process| lock_limit_of(process.parent) == tag)
+}
+
+/// Returns true if this process was started by an engine or by a command of one.
+///
+/// A command is marked only after its start, so its first children may find the tag of the engine.
+pub(super) fn is_started_by_engine() -> bool {
+    let inherited = INHERITED.get().copied();
+    let limit = inherited.unwrap_or_else(|| getrlimit(Resource::Locks).current);
+    limit.is_some_and(is_tag)
 }
 
 /// Returns true if `pid` carries the tag of an engine: it is one, or was forked by one a moment ago.

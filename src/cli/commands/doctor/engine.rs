@@ -125,12 +125,12 @@ fn no_daemon(definitions: &Definitions) -> Finding {
         0 => Finding::new(
             "engine",
             State::Hint,
-            "none runs; commands do their runs themselves",
+            "no daemon is running; each command runs the engine in its own process",
         )
-        .hint("`workerctl daemon` starts what waits, and lets runs outlive a terminal"),
+        .hint("`workerctl daemon` starts queued runs, and its runs continue after you close the terminal"),
         schedules => {
             let schedules = counted(schedules, "schedule");
-            let text = format!("no daemon runs: nothing fires the {schedules} of this workspace");
+            let text = format!("no daemon is running, so {schedules} will not fire");
             Finding::new("engine", State::Bad, text).hint(
                 "start one with `workerctl daemon`, or as a service with `workerctl unit install`",
             )
