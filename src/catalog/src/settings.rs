@@ -165,7 +165,7 @@ pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
         report.error(
             "missing-key",
             view.key_place(),
-            "`retry` says not how many attempts".to_owned(),
+            "`retry` does not say how many attempts to make".to_owned(),
             "add `max_attempts: 3`",
         );
         return None;
@@ -249,12 +249,16 @@ pub(crate) fn shell(view: View<'_>, report: &mut Report) -> Option<Shell> {
         "sh" | "/bin/sh" => Some(Shell::Sh),
         "bash" | "/bin/bash" | "/usr/bin/bash" => Some(Shell::Bash),
         other => {
-            report.error(
-                "unknown-value",
-                view.place(),
-                format!("`shell: {other}` is not supported"),
-                "write `sh` or `bash`",
-            );
+            let (message, hint) = if other.trim().contains(char::is_whitespace) {
+                (
+                    "`shell` names the shell, and this is a command".to_owned(),
+                    "write the command as `run`",
+                )
+            } else {
+                let message = format!("`shell: {other}` is not supported");
+                (message, "write `sh` or `bash`")
+            };
+            report.error("unknown-value", view.place(), message, hint);
             None
         }
     }

@@ -9,6 +9,7 @@ mod duplicates;
 mod entry;
 mod kept;
 mod moment;
+mod phrases;
 mod policy;
 mod resolve;
 mod trigger;

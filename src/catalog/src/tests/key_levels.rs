@@ -86,8 +86,9 @@ fn a_key_names_the_place_that_it_belongs_in() {
         ),
         (3, "enabled", "`enabled` belongs in a schedule"),
         (3, "overlap", "`overlap` belongs in a schedule"),
+        (3, "timezone", "`timezone` belongs in a schedule"),
         (
-            3,
+            1,
             "timezone",
             "`timezone` belongs in `execution` of worker.yaml",
         ),
@@ -126,6 +127,10 @@ fn a_near_miss_of_any_key_is_an_error_with_the_correction() {
         (1, "skils", "skills"),
         (0, "max-parallel", "max_parallel"),
         (5, "mustpass", "must_pass"),
+        (3, "runs", "run"),
+        (3, "envs", "env"),
+        (1, "approvals", "approval"),
+        (3, "approvals", "approval"),
     ] {
         let (_, path, text, (line, column)) = PLACES[place];
         let catalog = Workspace::new(&[(path, &text.replace("KEY", key))]).load();
@@ -271,6 +276,80 @@ fn keys_of_inner_maps_are_errors_at_every_level() {
 }
 
 #[test]
+fn a_near_miss_in_an_inner_map_wins_over_a_key_of_another_place() {
+    let skill = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    KEY\n";
+    let top = "worker: {id: w}\nKEY\nskills: [{id: a, description: d, run: date}]\n";
+    for (text, map, code, column, hint) in [
+        (
+            skill,
+            "interface: {input: []}",
+            "key-misspelled",
+            17,
+            "did you mean `inputs`?",
+        ),
+        (
+            skill,
+            "interface: {output: []}",
+            "key-misspelled",
+            17,
+            "did you mean `outputs`?",
+        ),
+        (
+            skill,
+            "interface: {params: []}",
+            "key-misspelled",
+            17,
+            "did you mean `inputs`?",
+        ),
+        (
+            skill,
+            "sandbox: {netwrok: none}",
+            "restriction-malformed",
+            15,
+            "did you mean `network`?",
+        ),
+        (
+            skill,
+            "limits: {grace: 5s}",
+            "restriction-malformed",
+            14,
+            "`grace` belongs in workerctl.yaml",
+        ),
+        (
+            top,
+            "notify: {on_fail: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {on_error: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {failure: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {on_success: date}",
+            "key-foreign",
+            10,
+            "write `on_recovery: date`",
+        ),
+    ] {
+        let line = if text == top { 2 } else { 6 };
+        super::check_worker(&text.replace("KEY", map), (code, ERROR, line, column, hint));
+    }
+}
+
+#[test]
 fn a_key_of_an_inner_map_is_shown_where_it_belongs() {
     for (place, key, hint) in [
         (
@@ -358,14 +437,29 @@ fn words_of_other_systems_are_answered_with_the_value_that_is_written() {
             "inputs: [{name: a}]",
             "`interface: {inputs: […], outputs: […]}`",
         ),
-        (1, "on: {schedule: []}", "write `schedule: \"0 9 * * 1-5\"`"),
+        (
+            1,
+            "on: {schedule: [{cron: 7 6 * * *}]}",
+            "write `schedule: \"7 6 * * *\"`",
+        ),
+        (1, "on: [push]", "with your own times"),
+        (
+            3,
+            "cron_schedule: 7 6 * * *",
+            "write `schedule: \"7 6 * * *\"`",
+        ),
+        (3, "OnCalendar: weekly", "write `schedule: \"@weekly\"`"),
+        (1, "apiVersion: batch/v1", "write a worker instead of"),
+        (1, "spec: {}", "`worker: {id: NAME}`"),
+        (3, "become: true", "commands run as the user of workerctl"),
+        (3, "params: [a]", "`interface: {inputs: […], outputs: […]}`"),
         (4, "disabled: true", "write `enabled: false`"),
         (4, "until: 2026-12-31", "write `end: "),
         (4, "concurrencyPolicy: Forbid", "`overlap: skip`"),
         (4, "startingDeadlineSeconds: 9", "`catch_up: "),
         (4, "Persistent: true", "`catch_up: "),
         (4, "RandomizedDelaySec: 9", "`jitter: "),
-        (4, "OnCalendar: daily", "`cron: "),
+        (4, "OnCalendar: daily", "write `cron: \"@daily\"`"),
         (5, "continue-on-error: true", "`must_pass: false`"),
         (0, "remote: upstream", "write `push: upstream`"),
         (0, "log_level: debug", "`WORKERCTL_LOG`"),
