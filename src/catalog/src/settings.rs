@@ -2,7 +2,7 @@
 
 use super::keys::{BACKOFF, HOOK, HOOKS, RETRY, WAKE, report_unknown};
 use super::report::Report;
-use super::texts::{PendingText, TextKind};
+use super::texts::{PendingText, TextKind, refuse_foreign};
 use super::tree::Data;
 use super::view::View;
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
@@ -141,6 +141,9 @@ pub(crate) fn hook_of<'a>(
         None => HOOK_TIMEOUT_MS,
     };
     let command = command_view.filled_text(key, report)?;
+    if refuse_foreign(command_view, &command, report) {
+        return None;
+    }
     texts.push(PendingText {
         kind: TextKind::Hook,
         text: command.clone(),
@@ -267,6 +270,9 @@ pub(crate) fn shell(view: View<'_>, report: &mut Report) -> Option<Shell> {
 /// Reads a path that must stay inside the workspace, such as `cwd` or a destination.
 pub(crate) fn inner_path(view: View<'_>, key: &str, report: &mut Report) -> Option<String> {
     let path = view.filled_text(key, report)?;
+    if refuse_foreign(view, &path, report) {
+        return None;
+    }
     let outside = path.starts_with('/')
         || path.starts_with('~')
         || path.split(['/', '\\']).any(|part| part == "..")

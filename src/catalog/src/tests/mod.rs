@@ -16,6 +16,7 @@ mod isolation_problems;
 mod kept_schedules;
 mod key_levels;
 mod limits;
+mod mistakes;
 mod models;
 mod notify;
 pub(crate) mod pages;
