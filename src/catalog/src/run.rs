@@ -1,5 +1,6 @@
 //! `run`: shell text, a list of arguments, or a script beside the definition.
 
+use super::folded_text;
 use super::keys::{RUN, report_unknown};
 use super::open::{Refusal, Root};
 use super::report::Report;
@@ -45,6 +46,7 @@ pub(crate) fn read<'a>(
     match view.data() {
         Data::Text(_) => {
             let text = view.filled_text("run", report)?;
+            folded_text::report(view, report);
             Some(Run {
                 texts: vec![PendingText {
                     kind: TextKind::Run,

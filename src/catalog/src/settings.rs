@@ -1,5 +1,6 @@
 //! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory, zone.
 
+use super::folded_text;
 use super::keys::{BACKOFF, HOOK, HOOKS, RETRY, WAKE, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind, refuse_foreign};
@@ -91,6 +92,7 @@ pub(crate) fn wake<'a>(
         None => CHECK_TIMEOUT_MS,
     };
     let text = command.filled_text("wake", report)?;
+    folded_text::report(command, report);
     texts.push(PendingText {
         kind: TextKind::PreCheck,
         text: text.clone(),
@@ -144,6 +146,7 @@ pub(crate) fn hook_of<'a>(
     if refuse_foreign(command_view, &command, report) {
         return None;
     }
+    folded_text::report(command_view, report);
     texts.push(PendingText {
         kind: TextKind::Hook,
         text: command.clone(),

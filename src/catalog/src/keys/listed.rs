@@ -11,6 +11,12 @@ pub(crate) fn not_a_list(view: View<'_>, key: &str, name_key: &str, report: &mut
         view.wrong_type(key, "a list", report);
         return;
     };
+    if let Some(name) = name.strip_prefix('-') {
+        let message = "a space is missing after `-`".to_owned();
+        let hint = format!("write `- {name}: …`");
+        report.error("yaml-syntax", value.key_place(), message, &hint);
+        return;
+    }
     let mut item = format!("{name_key}: {name}");
     for (key, value) in value.entries() {
         item.push_str(&format!(", {key}: {}", written(value)));

@@ -139,3 +139,86 @@ fn a_default_that_its_rules_refuse_is_an_error() {
         );
     }
 }
+
+#[test]
+fn mistakes_of_yaml_are_found_at_their_line() {
+    for (lines, line, column, hint) in [
+        (
+            "  - <<: *defaults\n    id: a\n    run: date\n",
+            3,
+            9,
+            "`x-defaults: &defaults {timeout: 5m}`",
+        ),
+        (
+            "  - id: a\n    run: *SECRET\n",
+            4,
+            10,
+            "put the value in double quotes",
+        ),
+        ("  -id: a\n    run: date\n", 3, 3, "write `- id: …`"),
+        (
+            "  - id: b\n    run: date\n  -id: a\n    run: date\n",
+            5,
+            3,
+            "write `- id: …`",
+        ),
+        ("  -id: a\n", 3, 3, "write `- id: …`"),
+        ("  - id:a\n    run: date\n", 3, 5, "write `id: …`"),
+        ("  - id: a\n     run: date\n", 4, 6, "in the column of `id`"),
+        (
+            "  - id: a\n    run: echo a: b\n",
+            4,
+            16,
+            "put the value of `run` in double quotes",
+        ),
+        (
+            "  - id: a\n    run: \"echo \"x\"\"\n    cwd: a\n",
+            4,
+            17,
+            "write `\\\"`",
+        ),
+    ] {
+        let text = format!("worker: {{id: w}}\nskills:\n{lines}");
+        let catalog = check_worker(&text, ("yaml-syntax", ERROR, line, column, hint));
+        assert!(!show(&catalog.problems).contains("SECRET"));
+    }
+    let merged = skill("    <<: *defaults\n    run: date\n");
+    let repaired = format!("x-defaults: &defaults {{timeout: 5m}}\n{merged}");
+    let catalog = Workspace::of_worker(&repaired).load();
+    assert!(catalog.problems.is_empty(), "{}", show(&catalog.problems));
+}
+
+#[test]
+fn commands_of_several_lines_that_yaml_joins_are_a_warning() {
+    for (run, line) in [
+        ("run: >\n      git ls-files > a.txt\n      echo b\n", 8),
+        ("run: >-\n      cd a\n\n      cd b\n      X=1 cd c\n", 10),
+        ("run: git ls-files\n      echo b\n", 7),
+        ("wake: >\n      cd a\n      cd b\n    run: date\n", 8),
+        (
+            "run: date\n    verification:\n      - command: >\n          cd a\n          cd b\n",
+            10,
+        ),
+    ] {
+        let column = if run.contains("verification") { 11 } else { 7 };
+        check_worker(
+            &skill(&format!("    {run}")),
+            ("run-folded", WARNING, line, column, "`|`"),
+        );
+    }
+    for run in [
+        "run: |\n      cd a\n      cd b\n",
+        "run: >\n      cd a &&\n      cd b\n",
+        "run: >\n      printf '%s'\n      --flag\n      a.txt\n",
+        "run: >\n      printf '%s'\n        echo\n",
+        "run: >\n      cd a\n\n      cd b\n",
+        "run: \"cd a\n      cd b\"\n",
+    ] {
+        let catalog = Workspace::of_worker(&skill(&format!("    {run}"))).load();
+        assert!(
+            catalog.problems.is_empty(),
+            "{run}: {}",
+            show(&catalog.problems)
+        );
+    }
+}
