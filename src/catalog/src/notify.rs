@@ -2,6 +2,7 @@
 
 use super::keys::{CHANNEL, KEY_REFUSED, NOTIFY, refuse_unknown, report_unknown, suggest};
 use super::models::{ADDRESS, NOTIFY_FORM, WEBHOOK_LITERAL};
+use super::open::Root;
 use super::report::Report;
 use super::settings::hook_of;
 use super::texts::PendingText;
@@ -42,6 +43,32 @@ pub(crate) fn notify<'a>(
             .written("foreground")
             .and_then(|view| view.flag("foreground", report)),
     }
+}
+
+/// Warns of commands such as `./tell` whose file is missing. Returns the paths, relative to the workspace.
+pub(crate) fn report_missing(
+    commands: &[PendingText<'_>],
+    root: &Root,
+    report: &mut Report,
+) -> Vec<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let mut paths = Vec::new();
+    for command in commands {
+        let program = command.text.split_whitespace().next().unwrap_or_default();
+        let Some(path) = program
+            .strip_prefix("./")
+            .filter(|path| path.chars().all(is_plain))
+        else {
+            continue;
+        };
+        if !root.path().join(path).exists() {
+            let message = format!("`{program}` does not exist");
+            let hint = "create it, or correct the path, which is relative to the workspace";
+            report.warning("file-missing", command.view.place(), message, hint);
+        }
+        paths.push(path.to_owned());
+    }
+    paths
 }
 
 /// Reads after how many failures people are notified.

@@ -240,11 +240,17 @@ impl Reading<'_> {
             text: document.source.text(),
         };
         let part = worker::read(root, &identity, around, self.report);
+        self.remember(&part.depends);
         let instructions = instructions(root, body, self.report);
         if self.report.errors() > before {
             self.reject(&identity.id, None, identity.place.clone());
         }
-        let mut reader = Reader::new(&identity.id, root, self.config, self.options.text_checker);
+        let mut reader = Reader::new(
+            &identity.id,
+            root,
+            self.config,
+            (self.root, self.options.text_checker),
+        );
         let skills = self.skills(root, &part, &mut reader);
         reader.worker(root, skills.first().map(AsRef::as_ref));
         if let Some(place) = part.schedule_missing.filter(|_| !reader.skills_have_some()) {
@@ -286,6 +292,7 @@ impl Reading<'_> {
     }
 
     fn take_schedules(&mut self, reader: Reader<'_>) {
+        self.remember(reader.depends());
         let (drafts, problems) = reader.finish(&self.files.definition);
         // Its own allocation: collected in place it would keep that of the drafts.
         self.unit.schedules = Vec::with_capacity(drafts.len());

@@ -99,6 +99,9 @@ fn of_map<'a>(
     policy::agree(map, &policy, &trigger, report);
     let places = SchedulePlaces {
         after,
+        blackout: ["blackout", "blocked_hours"]
+            .into_iter()
+            .find_map(|key| Some(map.written(key)?.key_place())),
         inputs: input_places,
     };
     Some(Read {

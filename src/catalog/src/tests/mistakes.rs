@@ -189,6 +189,71 @@ fn mistakes_of_yaml_are_found_at_their_line() {
 }
 
 #[test]
+fn a_file_that_looks_like_a_worker_and_is_not_read_is_a_warning() {
+    let worker = "worker: {id: w}\nskills: [{id: a, description: d, run: date}]\n";
+    let unread = [
+        ("workers/worker2.yaml", "workers/worker2/worker.yaml"),
+        ("workers/tally.yml", "workers/tally/worker.yaml"),
+        ("workers/extra/workers.yaml", "workers/extra/worker.yaml"),
+        ("workers/w/worker3.yaml", "workers/worker3/worker.yaml"),
+        ("workers/other/Worker.yaml", "workers/other/worker.yaml"),
+    ];
+    let read = [
+        ("workers/w/worker.yaml", worker),
+        ("workers/w/data.yaml", worker),
+        ("workers/values.yaml", "a: 1\n"),
+        ("workers/registry.yaml", "workers: []\n"),
+    ];
+    let files: Vec<_> = unread
+        .iter()
+        .map(|(path, _)| (*path, worker))
+        .chain(read)
+        .collect();
+    let catalog = Workspace::new(&files).load();
+    for (path, expected) in unread {
+        let hint = format!("rename it to `{expected}`");
+        expect(
+            &catalog,
+            path,
+            &("worker-file-unread", WARNING, 0, 0, &hint),
+        );
+    }
+    let count = codes(&catalog)
+        .iter()
+        .filter(|code| **code == "worker-file-unread")
+        .count();
+    assert_eq!(count, unread.len(), "{}", show(&catalog.problems));
+}
+
+#[test]
+fn a_missing_file_of_a_notification_is_a_warning() {
+    let worker = "worker: {id: w}\nnotify: {on_failure: ./tell now}\nskills:\n  - {id: a, description: d, run: date, schedule: {cron: '@daily', on_missed: ./tell}}\n";
+    let files = [
+        (
+            "workerctl.yaml",
+            "notify:\n  on_recovery: {command: ./tell}\n",
+        ),
+        ("workers/w/worker.yaml", worker),
+    ];
+    let workspace = Workspace::new(&files);
+    let catalog = workspace.load();
+    for (path, line, column) in [
+        (files[0].0, 2, 26),
+        (files[1].0, 2, 22),
+        (files[1].0, 4, 78),
+    ] {
+        let hint = "relative to the workspace";
+        expect(
+            &catalog,
+            path,
+            &("file-missing", WARNING, line, column, hint),
+        );
+    }
+    workspace.write("tell", b"");
+    assert!(workspace.load().problems.is_empty());
+}
+
+#[test]
 fn commands_of_several_lines_that_yaml_joins_are_a_warning() {
     for (run, line) in [
         ("run: >\n      git ls-files > a.txt\n      echo b\n", 8),

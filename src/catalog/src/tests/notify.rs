@@ -7,7 +7,7 @@ use crate::model::{Channel, Config};
 
 fn configured(channel: &str) -> (Config, crate::Catalog) {
     let text = format!("notify:\n  on_failure: {channel}\n");
-    let catalog = Workspace::new(&[("workerctl.yaml", &text)]).load();
+    let catalog = Workspace::new(&[("workerctl.yaml", &text), ("tell", "")]).load();
     (catalog.config.clone(), catalog)
 }
 

@@ -363,12 +363,12 @@ fn notify_names_commands_and_nothing_else() {
         )
     };
     let catalog = Workspace::of_worker(&worker(
-        "{on_failure: ./tell, on_recovery: {command: b, timeout: 5s}}",
+        "{on_failure: tell, on_recovery: {command: b, timeout: 5s}}",
     ))
     .load();
     assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
     let notify = &catalog.workers[0].notify;
-    assert_eq!(notify.on_failure.as_ref().unwrap().to_string(), "./tell");
+    assert_eq!(notify.on_failure.as_ref().unwrap().to_string(), "tell");
     assert_eq!(
         notify
             .on_recovery
