@@ -240,17 +240,12 @@ impl Reading<'_> {
             text: document.source.text(),
         };
         let part = worker::read(root, &identity, around, self.report);
-        self.remember(&part.depends);
         let instructions = instructions(root, body, self.report);
         if self.report.errors() > before {
             self.reject(&identity.id, None, identity.place.clone());
         }
-        let mut reader = Reader::new(
-            &identity.id,
-            root,
-            self.config,
-            (self.root, self.options.text_checker),
-        );
+        let files_and_checker = (self.root, self.options.text_checker);
+        let mut reader = Reader::new(&identity.id, root, self.config, files_and_checker);
         let skills = self.skills(root, &part, &mut reader);
         reader.worker(root, skills.first().map(AsRef::as_ref));
         if let Some(place) = part.schedule_missing.filter(|_| !reader.skills_have_some()) {
@@ -306,6 +301,7 @@ impl Reading<'_> {
         part: &WorkerPart<'_>,
         schedules: &mut Reader<'_>,
     ) -> Vec<Arc<crate::model::Skill>> {
+        self.remember(&part.depends);
         let before = self.report.errors();
         let listed = root.written("skills");
         let found = &self.files.skills;

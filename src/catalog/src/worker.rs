@@ -171,12 +171,6 @@ pub(crate) fn read<'a>(
         part.unavailable.push(is_template(identity));
     }
     add_texts(root, &mut part, report);
-    if let Some(view) = written("notify") {
-        let mut commands = Vec::new();
-        part.notify = notify::notify(view, &mut commands, report);
-        part.depends = notify::report_missing(&commands, around.root, report);
-        part.texts.extend(commands);
-    }
     part
 }
 
@@ -252,6 +246,12 @@ fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report)
         part.post_tools.extend(hooks.post_tools);
         part.post_commit.extend(hooks.post_commit);
         part.texts.extend(hooks.texts);
+    }
+    if let Some(view) = root.written("notify") {
+        let mut commands = Vec::new();
+        part.notify = notify::notify(view, &mut commands, report);
+        part.depends = notify::report_missing(&commands, part.root, report);
+        part.texts.extend(commands);
     }
     if let Some(view) = root.written("commit")
         && let Some((message, text)) = commit_message(view, report)

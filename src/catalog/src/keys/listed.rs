@@ -1,5 +1,7 @@
 //! Maps of named values where a list of items is expected.
 
+use std::fmt::Write as _;
+
 use super::places::written;
 use crate::report::Report;
 use crate::tree::Data;
@@ -19,12 +21,12 @@ pub(crate) fn not_a_list(view: View<'_>, key: &str, name_key: &str, report: &mut
     }
     let mut item = format!("{name_key}: {name}");
     for (key, value) in value.entries() {
-        item.push_str(&format!(", {key}: {}", written(value)));
+        let _ = write!(item, ", {key}: {}", written(value));
     }
     if let Data::Text(_) = value.data()
         && key == "inputs"
     {
-        item.push_str(&format!(", type: {}", written(value)));
+        let _ = write!(item, ", type: {}", written(value));
     }
     let message = format!("`{key}` must be a list, not a map");
     let hint = format!("write each entry as an item: `- {{{item}}}`");

@@ -254,6 +254,80 @@ fn a_missing_file_of_a_notification_is_a_warning() {
 }
 
 #[test]
+fn a_near_miss_in_an_inner_map_wins_over_a_key_of_another_place() {
+    let skill = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    KEY\n";
+    let top = "worker: {id: w}\nKEY\nskills: [{id: a, description: d, run: date}]\n";
+    for (text, map, code, column, hint) in [
+        (
+            skill,
+            "interface: {input: []}",
+            "key-misspelled",
+            17,
+            "did you mean `inputs`?",
+        ),
+        (
+            skill,
+            "interface: {output: []}",
+            "key-misspelled",
+            17,
+            "did you mean `outputs`?",
+        ),
+        (
+            skill,
+            "interface: {params: []}",
+            "key-misspelled",
+            17,
+            "did you mean `inputs`?",
+        ),
+        (
+            skill,
+            "sandbox: {netwrok: none}",
+            "restriction-malformed",
+            15,
+            "did you mean `network`?",
+        ),
+        (
+            skill,
+            "limits: {grace: 5s}",
+            "restriction-malformed",
+            14,
+            "`grace` belongs in workerctl.yaml",
+        ),
+        (
+            top,
+            "notify: {on_fail: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {on_error: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {failure: date}",
+            "key-misspelled",
+            10,
+            "did you mean `on_failure`?",
+        ),
+        (
+            top,
+            "notify: {on_success: date}",
+            "key-foreign",
+            10,
+            "write `on_recovery: date`",
+        ),
+    ] {
+        let line = if text == top { 2 } else { 6 };
+        check_worker(&text.replace("KEY", map), (code, ERROR, line, column, hint));
+    }
+}
+
+#[test]
 fn commands_of_several_lines_that_yaml_joins_are_a_warning() {
     for (run, line) in [
         ("run: >\n      git ls-files > a.txt\n      echo b\n", 8),

@@ -30,6 +30,7 @@ mod roots_hostile;
 mod roots_trust;
 mod sandbox;
 mod schedule_catalog;
+mod schedule_never;
 mod schedule_problems;
 mod schedules;
 mod skill_contracts;
