@@ -166,6 +166,16 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     if let Some(name) = plural {
         return Some(name);
     }
+    // Of a word of three letters one that is missing is a typing error, and another one is another word.
+    let is_short = |name: &&&str| {
+        wanted.len() == 3
+            && name.len() == 4
+            && name.get(..1) == wanted.get(..1)
+            && strsim::osa_distance(&wanted, name) == 1
+    };
+    if let Some(name) = known.iter().find(is_short) {
+        return Some(name);
+    }
     known
         .iter()
         .filter(|name| name.len() >= 4 && wanted.len() >= 4)
@@ -200,6 +210,8 @@ mod tests {
             ("command", Some("run")),
             ("persona", None),
             ("rum", None),
+            ("psh", Some("push")),
+            ("envs", Some("env")),
             ("colour", None),
         ];
         for (key, expected) in table {

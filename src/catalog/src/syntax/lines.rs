@@ -60,14 +60,17 @@ fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
     if let Some(mistake) = [Some(line), above].into_iter().flatten().find_map(dash) {
         return Some(mistake);
     }
-    if message.contains("expected key") {
-        return after_quote(line).then(|| Mistake {
+    if message.contains("expected key") && after_quote(line) {
+        return Some(Mistake {
             at: stopped,
             message: "text follows the closing quote of this value".to_owned(),
             hint: "end the value at its closing quote, and write `\\\"` for a quote within double quotes".to_owned(),
         });
     }
-    let above = above.filter(|_| message.contains("mapping values"))?;
+    let is_about_keys = ["mapping values", "expected key"]
+        .iter()
+        .any(|words| message.contains(words));
+    let above = above.filter(|_| is_about_keys)?;
     let (key_at, content) = above.content();
     let key = content.split(':').next().filter(|key| keys::is_any(key))?;
     if !content[key.len()..].starts_with(": ") {
@@ -95,9 +98,11 @@ fn dash(line: Line<'_>) -> Option<Mistake> {
 /// Returns true if text follows the closing quote of a value in a line.
 fn after_quote(line: Line<'_>) -> bool {
     let value = value_at(line.text).map_or("", |at| &line.text[at..]);
-    let is_quoted = value.starts_with(['"', '\'']);
+    if !value.starts_with(['"', '\'']) {
+        return false;
+    }
     let rest = closing_quote(value).map_or("", |end| value[end..].trim());
-    is_quoted && !rest.is_empty() && !rest.starts_with('#')
+    !rest.is_empty() && !rest.starts_with('#')
 }
 
 /// A line of the text: its offset and its text without trailing space.

@@ -166,6 +166,12 @@ fn mistakes_of_yaml_are_found_at_their_line() {
         ("  - id:a\n    run: date\n", 3, 5, "write `id: …`"),
         ("  - id: a\n     run: date\n", 4, 6, "in the column of `id`"),
         (
+            "  - id: a\n    cwd: \"a\"\n     run: date\n",
+            5,
+            6,
+            "in the column of `cwd`",
+        ),
+        (
             "  - id: a\n    run: echo a: b\n",
             4,
             16,
