@@ -43,7 +43,7 @@ pub(crate) fn money(view: View<'_>, key: &str, report: &mut Report) -> Option<Mo
         report.error(
             "money-invalid",
             view.place(),
-            format!("`{key}` is no amount of money"),
+            format!("`{key}` is not an amount of money"),
             "write an amount such as `2.50`, with at most six digits behind the point",
         );
     }

@@ -57,7 +57,7 @@ impl DeclaredBudget {
     }
 }
 
-/// Reads `budget`. A key that is not known is an error: what it is to limit would go free.
+/// Reads `budget`. A key that is not known is an error: otherwise nothing would be limited.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
     let mut asked = DeclaredBudget::default();
     if !BUDGET.is_map(view, "budget", EXPECTED, report) {

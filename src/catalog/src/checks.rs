@@ -1,5 +1,6 @@
 //! `verification`: a list of checks, or a map of what happens before and after execution.
 
+use super::folded_text;
 use super::keys::{CHECK, VERIFICATION, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind};
@@ -163,6 +164,7 @@ fn check<'a>(
     let command = command?;
     let place = item.place();
     if let Some(view) = item.get("command") {
+        folded_text::report(view, report);
         texts.push(PendingText {
             kind,
             text: command.clone(),

@@ -55,12 +55,17 @@ pub(crate) fn read_with_text(root: &Root) -> (Config, Option<String>, Vec<Proble
     };
     let text = source.as_ref().map(|source| source.text().to_owned());
     if let Some(source) = source {
-        read_source(source, &mut config, &mut report);
+        read_source(root, source, &mut config, &mut report);
     }
     (config, text, report.finish(whole_file(CONFIG_FILE)))
 }
 
-fn read_source(source: Source, config: &mut Config, report: &mut Report) -> Option<()> {
+fn read_source(
+    root: &Root,
+    source: Source,
+    config: &mut Config,
+    report: &mut Report,
+) -> Option<()> {
     let (yaml, body) = super::frontmatter::of_worker_file(&source, report).ok()?;
     if body.is_some() {
         let message = "text follows the configuration".to_owned();
@@ -83,7 +88,7 @@ fn read_source(source: Source, config: &mut Config, report: &mut Report) -> Opti
     let mut reader = Reader { map, config };
     reader.numbers(report);
     reader.texts(report);
-    reader.hooks(report);
+    reader.hooks(root, report);
     reader.landing(report);
     reader.retention(report);
     reader.workers(report);
@@ -321,7 +326,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn hooks(&mut self, report: &mut Report) {
+    fn hooks(&mut self, root: &Root, report: &mut Report) {
         self.at_all("hooks");
         if let Some(view) = self.map.get("hooks") {
             let hooks = settings::hooks(view, report);
@@ -330,7 +335,9 @@ impl<'a> Reader<'a, '_> {
         }
         self.at_all("notify");
         if let Some(view) = self.map.written("notify") {
-            self.config.notify = notify::notify(view, &mut Vec::new(), report);
+            let mut commands = Vec::new();
+            self.config.notify = notify::notify(view, &mut commands, report);
+            notify::report_missing(&commands, root, report);
         }
     }
 }

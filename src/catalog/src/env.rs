@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{ENV, SECRET, report_unknown};
+use super::keys::{ENV, SECRET, not_a_list, report_unknown};
 use super::report::Report;
+use super::run::is_command_line;
+use super::texts::refuse_foreign;
 use super::tree::Data;
 use super::view::View;
 use crate::bounds::SECRET_TIMEOUT_MS;
@@ -60,9 +62,16 @@ pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
         Data::Null => return found,
         Data::List(_) => {}
         Data::Map(_) => {
+            if view
+                .entries()
+                .any(|(_, value)| matches!(value.data(), Data::Map(_)))
+            {
+                not_a_list(view, "env", "name", report);
+                return found;
+            }
             for (name, value) in view.entries() {
-                let value = value.text(&format!("env.{name}"), report);
-                let is_valid = is_variable_name(name, view.place(), report);
+                let is_valid = is_variable_name(name, value.key_place(), report);
+                let value = plain_text(value, &format!("env.{name}"), report);
                 if let Some(value) = value.filter(|_| is_valid) {
                     found.extend(Env::plain(name.to_owned(), PlainVariable::Value(value)));
                 }
@@ -87,6 +96,15 @@ pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
 
 fn entry(item: View<'_>, report: &mut Report) -> Option<Env> {
     let Some(named) = item.get("name") else {
+        if let Some((name, _)) = item.entries().next() {
+            let message = "an item of `env` is a name, or a map with `name`".to_owned();
+            let name = if ENV.has(name) { "NAME" } else { name };
+            let hint = format!(
+                "write `- {name}` for a secret, or `- {{name: {name}, value: TEXT}}` for a value that is not one"
+            );
+            report.error("wrong-type", item.place(), message, &hint);
+            return None;
+        }
         let names = vec![variable_name(item, report)?];
         return Some(Env {
             names,
@@ -150,10 +168,15 @@ fn plain_variable(item: View<'_>, report: &mut Report) -> Option<PlainVariable> 
         return None;
     }
     match value {
-        Some(value) => value.text("value", report).map(PlainVariable::Value),
+        Some(value) => plain_text(value, "value", report).map(PlainVariable::Value),
         None if is_plain == Some(true) => Some(PlainVariable::Inherited),
         None => None,
     }
+}
+
+fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String> {
+    let text = view.text(what, report)?;
+    (!refuse_foreign(view, &text, report)).then_some(text)
 }
 
 fn source(view: View<'_>, report: &mut Report) -> Option<SecretSource> {
@@ -217,6 +240,18 @@ pub(crate) fn program(view: View<'_>, key: &str, report: &mut Report) -> Option<
     if argv.first().is_none_or(|program| program.trim().is_empty()) {
         let message = format!("`{key}` names no program");
         report.error("blank", view.place(), message, "write the program first");
+        return None;
+    }
+    if is_command_line(&argv) {
+        let message = format!(
+            "`{key}` is one program with its arguments, and the first item is a whole command"
+        );
+        let words: Vec<&str> = argv
+            .iter()
+            .flat_map(|item| item.split_whitespace())
+            .collect();
+        let hint = format!("make each word an item: `[{}]`", words.join(", "));
+        report.error("wrong-type", view.place(), message, &hint);
         return None;
     }
     Some(argv)

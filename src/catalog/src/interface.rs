@@ -1,11 +1,12 @@
 //! `interface`: what goes into a skill and what comes out.
 
-use super::keys::{INPUT, INTERFACE, OUTPUT};
+use super::keys::{INPUT, INTERFACE, OUTPUT, not_a_list};
 use super::report::Report;
 use super::settings::inner_path;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
+use crate::inputs::{self, RawInputs};
 use crate::model::definition::{Input, InputKind, Output};
 use crate::model::spec::OutputKind;
 
@@ -70,7 +71,7 @@ fn members<'a>(view: View<'a>, key: &str, report: &mut Report) -> Vec<View<'a>> 
         }
         Data::List(_) => list.items().collect(),
         _ => {
-            list.wrong_type(key, "a list", report);
+            not_a_list(list, key, "name", report);
             Vec::new()
         }
     }
@@ -324,14 +325,37 @@ fn check_default(item: View<'_>, input: &mut Input, report: &mut Report) {
     if input.kind == InputKind::Number {
         input.default = view.number_json("default", report);
     }
-    let listed = input.allowed.is_empty() || text.is_none_or(|text| input.allowed.contains(&text));
-    if !listed {
-        report.error(
-            "default-not-allowed",
-            view.place(),
-            format!("the default of `{}` is not one of its `enum`", input.name),
-            &format!("write one of {}", input.allowed.join(", ")),
+    report_refused_default(view, input, report);
+}
+
+/// Reports a default that the rules of the input refuse. Rules that contradict each other are reported elsewhere.
+fn report_refused_default(view: View<'_>, input: &Input, report: &mut Report) {
+    let rules = Input {
+        default: None,
+        ..input.clone()
+    };
+    if !inputs::check_declaration(&rules).is_empty() {
+        return;
+    }
+    let given = RawInputs {
+        pairs: Vec::new(),
+        json: Some(
+            [(
+                input.name.clone(),
+                input.default.clone().unwrap_or_default(),
+            )]
+            .into_iter()
+            .collect(),
+        ),
+    };
+    for problem in inputs::bind(&[rules], &given).err().unwrap_or_default() {
+        let message = format!(
+            "the default of `{}` is refused: {}",
+            input.name, problem.message
         );
+        let hint = problem.hint.as_deref();
+        let hint = hint.unwrap_or("correct the default, or the rules of the input");
+        report.error("default-not-allowed", view.place(), message, hint);
     }
 }
 

@@ -18,12 +18,14 @@ mod skill;
 mod worker;
 
 mod foreign;
+mod listed;
 mod places;
 mod unknown;
 
 pub(crate) use config::*;
 #[cfg(test)]
 pub(crate) use foreign::rows as foreign_rows;
+pub(crate) use listed::not_a_list;
 pub(crate) use models::*;
 pub(crate) use places::is_any;
 #[cfg(test)]

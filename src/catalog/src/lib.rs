@@ -26,6 +26,7 @@ mod entries;
 mod env;
 mod executor;
 mod folded;
+mod folded_text;
 mod frontmatter;
 mod http_settings;
 mod identity;

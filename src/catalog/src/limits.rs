@@ -1,7 +1,7 @@
 //! `limits`: what the processes of one command may use.
 
 use super::isolation::bytes;
-use super::keys::LIMITS;
+use super::keys::{LIMITS, report_unknown};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -28,7 +28,7 @@ impl AskedLimits {
     }
 }
 
-/// Reads `limits`. A key that is not known is an error: what it is to limit would go free.
+/// Reads `limits`. A key that is not known is an error: otherwise nothing would be limited.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> AskedLimits {
     if !matches!(view.data(), Data::Map(_)) {
         view.wrong_type(
@@ -38,14 +38,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> AskedLimits {
         );
         return AskedLimits::default();
     }
-    for (key, value) in view.entries().filter(|(key, _)| !LIMITS.has(key)) {
-        report.error(
-            "restriction-malformed",
-            value.key_place(),
-            format!("`{}` is no limit that is known", key.escape_debug()),
-            "write `processes` or `written`",
-        );
-    }
+    report_unknown(view, &LIMITS, report);
     let value = |key| view.written(key);
     AskedLimits {
         processes: value("processes").and_then(|found| processes(found, report)),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::keys::not_a_list;
 use super::open::{Refusal, Root};
 use super::report::Report;
 use super::run::join;
@@ -146,7 +147,9 @@ pub(crate) fn collect<'a>(
     let mut used: Vec<String> = Vec::new();
     if let Some(skills) = skills {
         let (views, map) = items_of(skills);
-        if map {
+        if map && skills.get("installed").is_none() {
+            not_a_list(skills, "skills", "id", report);
+        } else if map {
             report.warning(
                 "skills-as-map",
                 skills.key_place(),

@@ -2,6 +2,7 @@
 
 use super::keys::{CHANNEL, KEY_REFUSED, NOTIFY, refuse_unknown, report_unknown, suggest};
 use super::models::{ADDRESS, NOTIFY_FORM, WEBHOOK_LITERAL};
+use super::open::Root;
 use super::report::Report;
 use super::settings::hook_of;
 use super::texts::PendingText;
@@ -44,6 +45,32 @@ pub(crate) fn notify<'a>(
     }
 }
 
+/// Warns of commands such as `./tell` whose file is missing. Returns the paths, relative to the workspace.
+pub(crate) fn report_missing(
+    commands: &[PendingText<'_>],
+    root: &Root,
+    report: &mut Report,
+) -> Vec<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let mut paths = Vec::new();
+    for command in commands {
+        let program = command.text.split_whitespace().next().unwrap_or_default();
+        let Some(path) = program
+            .strip_prefix("./")
+            .filter(|path| path.chars().all(is_plain))
+        else {
+            continue;
+        };
+        if !root.path().join(path).exists() {
+            let message = format!("`{program}` does not exist");
+            let hint = "create it, or correct the path, which is relative to the workspace";
+            report.warning("file-missing", command.view.place(), message, hint);
+        }
+        paths.push(path.to_owned());
+    }
+    paths
+}
+
 /// Reads after how many failures people are notified.
 fn threshold(view: View<'_>, report: &mut Report) -> Option<Threshold> {
     let expected =
@@ -69,13 +96,34 @@ pub(crate) fn channel<'a>(
     report: &mut Report,
 ) -> Option<Channel> {
     match view.data() {
-        Data::Text(_) => hook_of(view, None, key, texts, report).map(Channel::Command),
+        Data::Text(text) => {
+            if let Some(form) = address_form(text.trim()) {
+                let message = format!("`{key}` as text is a command, and this is an address");
+                let hint = format!("write `{key}: {form}`");
+                report.error(NOTIFY_FORM, view.place(), message, &hint);
+                return None;
+            }
+            hook_of(view, None, key, texts, report).map(Channel::Command)
+        }
         Data::Map(_) => of_map(view, key, texts, report),
         Data::Null | Data::List(_) | Data::Bool(_) | Data::Number(_) => {
             view.wrong_type(key, EXPECTED, report);
             None
         }
     }
+}
+
+/// The form of a channel whose address is written alone. The address of a webhook may be a secret.
+fn address_form(text: &str) -> Option<String> {
+    if text.starts_with("https://") || text.starts_with("http://") {
+        return Some(
+            "{webhook: URL}` with that address, or better `{webhook: env:NAME}".to_owned(),
+        );
+    }
+    let is_mail = text.contains('@') && !text.contains('/');
+    let address = text.strip_prefix("mailto:").unwrap_or(text);
+    let address = address.parse::<MailAddress>().ok().filter(|_| is_mail)?;
+    Some(format!("{{sendmail: {}}}", address.as_str()))
 }
 
 fn of_map<'a>(
@@ -118,7 +166,7 @@ fn of_map<'a>(
             addresses(sendmail, report).map(|sendmail| Channel::Mail { sendmail })
         }
         (None, None, None) => {
-            let message = format!("`{key}` says not how people are told");
+            let message = format!("`{key}` has no channel");
             let hint = "write a command, or one of `command`, `webhook` and `sendmail`";
             report.error(NOTIFY_FORM, view.place(), message, hint);
             None

@@ -46,7 +46,7 @@ impl DefinitionStamp {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// Nothing stands at this path, or a link leads nowhere.
-    #[error("`{path}` does not exist or is a link that leads nowhere")]
+    #[error("`{path}` does not exist, or is a link whose target does not exist")]
     Missing { path: String },
     /// A link or `..` leads out of the workspace.
     #[error("`{path}` leads out of the workspace")]

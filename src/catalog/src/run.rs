@@ -1,9 +1,10 @@
 //! `run`: shell text, a list of arguments, or a script beside the definition.
 
+use super::folded_text;
 use super::keys::{RUN, report_unknown};
 use super::open::{Refusal, Root};
 use super::report::Report;
-use super::texts::{PendingText, TextKind};
+use super::texts::{PendingText, TextKind, refuse_foreign};
 use super::tree::Data;
 use super::view::View;
 use crate::model::definition::{RunText, Unavailable};
@@ -45,6 +46,7 @@ pub(crate) fn read<'a>(
     match view.data() {
         Data::Text(_) => {
             let text = view.filled_text("run", report)?;
+            folded_text::report(view, report);
             Some(Run {
                 texts: vec![PendingText {
                     kind: TextKind::Run,
@@ -62,6 +64,10 @@ pub(crate) fn read<'a>(
                 report.error("blank", view.place(), message, hint);
                 return None;
             }
+            if is_command_line(&argv) {
+                report_command_line(view, &argv, report);
+                return None;
+            }
             Some(Run {
                 texts,
                 ..Run::of(RunText::Argv(argv))
@@ -74,6 +80,32 @@ pub(crate) fn read<'a>(
             None
         }
     }
+}
+
+/// Returns true if the first item of a list, the program, is a command line such as `git log`.
+pub(crate) fn is_command_line(argv: &[String]) -> bool {
+    let first = argv.first().map_or("", |first| first.trim());
+    let program = first.split(char::is_whitespace).next().unwrap_or_default();
+    program.len() < first.len() && !program.contains('/')
+}
+
+fn report_command_line(view: View<'_>, argv: &[String], report: &mut Report) {
+    let message =
+        "`run` as a list is one program with its arguments, and the first item is a whole command";
+    let hint = if argv.iter().skip(1).any(|item| item.starts_with('-')) {
+        let words: Vec<&str> = argv
+            .iter()
+            .flat_map(|item| item.split_whitespace())
+            .collect();
+        format!("make each word an item: `run: [{}]`", words.join(", "))
+    } else {
+        format!(
+            "write `run: |`, and below it, indented, each command in a line: `{}`",
+            argv.join("`, `")
+        )
+    };
+    let place = view.items().next().unwrap_or(view).place();
+    report.error("wrong-type", place, message.to_owned(), &hint);
 }
 
 fn arguments<'a>(
@@ -95,7 +127,9 @@ fn arguments<'a>(
     let mut texts = Vec::with_capacity(count);
     let before = report.errors();
     for item in view.items() {
-        if let Some(text) = item.text(key, report) {
+        if let Some(text) = item.text(key, report)
+            && !refuse_foreign(item, &text, report)
+        {
             texts.push(PendingText {
                 kind: TextKind::Argument,
                 text: text.clone(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::keys::SANDBOX;
+use super::keys::{SANDBOX, report_unknown};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -63,17 +63,7 @@ pub(crate) fn read(
 ) -> Option<DeclaredSandbox> {
     let mut sandbox = Sandbox::default();
     sandbox.level = if let Data::Map(_) = view.data() {
-        for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.has(key)) {
-            report.error(
-                "restriction-malformed",
-                value.key_place(),
-                format!(
-                    "`{}` is no key of `sandbox`: what it is to restrict would go free",
-                    key.escape_debug()
-                ),
-                "write `level`, `write`, `reads`, `network` or `unix_sockets`",
-            );
-        }
+        report_unknown(view, &SANDBOX, report);
         let value = |key| view.written(key);
         if let Some(found) = value("write") {
             sandbox.write = paths(found, "write", workers, report);

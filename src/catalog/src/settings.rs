@@ -1,8 +1,9 @@
 //! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory, zone.
 
+use super::folded_text;
 use super::keys::{BACKOFF, HOOK, HOOKS, RETRY, WAKE, report_unknown};
 use super::report::Report;
-use super::texts::{PendingText, TextKind};
+use super::texts::{PendingText, TextKind, refuse_foreign};
 use super::tree::Data;
 use super::view::View;
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
@@ -91,6 +92,7 @@ pub(crate) fn wake<'a>(
         None => CHECK_TIMEOUT_MS,
     };
     let text = command.filled_text("wake", report)?;
+    folded_text::report(command, report);
     texts.push(PendingText {
         kind: TextKind::PreCheck,
         text: text.clone(),
@@ -141,6 +143,10 @@ pub(crate) fn hook_of<'a>(
         None => HOOK_TIMEOUT_MS,
     };
     let command = command_view.filled_text(key, report)?;
+    if refuse_foreign(command_view, &command, report) {
+        return None;
+    }
+    folded_text::report(command_view, report);
     texts.push(PendingText {
         kind: TextKind::Hook,
         text: command.clone(),
@@ -165,7 +171,7 @@ pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
         report.error(
             "missing-key",
             view.key_place(),
-            "`retry` says not how many attempts".to_owned(),
+            "`retry` does not say how many attempts to make".to_owned(),
             "add `max_attempts: 3`",
         );
         return None;
@@ -249,12 +255,16 @@ pub(crate) fn shell(view: View<'_>, report: &mut Report) -> Option<Shell> {
         "sh" | "/bin/sh" => Some(Shell::Sh),
         "bash" | "/bin/bash" | "/usr/bin/bash" => Some(Shell::Bash),
         other => {
-            report.error(
-                "unknown-value",
-                view.place(),
-                format!("`shell: {other}` is not supported"),
-                "write `sh` or `bash`",
-            );
+            let (message, hint) = if other.trim().contains(char::is_whitespace) {
+                (
+                    "`shell` names the shell, and this is a command".to_owned(),
+                    "write the command as `run`",
+                )
+            } else {
+                let message = format!("`shell: {other}` is not supported");
+                (message, "write `sh` or `bash`")
+            };
+            report.error("unknown-value", view.place(), message, hint);
             None
         }
     }
@@ -263,6 +273,9 @@ pub(crate) fn shell(view: View<'_>, report: &mut Report) -> Option<Shell> {
 /// Reads a path that must stay inside the workspace, such as `cwd` or a destination.
 pub(crate) fn inner_path(view: View<'_>, key: &str, report: &mut Report) -> Option<String> {
     let path = view.filled_text(key, report)?;
+    if refuse_foreign(view, &path, report) {
+        return None;
+    }
     let outside = path.starts_with('/')
         || path.starts_with('~')
         || path.split(['/', '\\']).any(|part| part == "..")

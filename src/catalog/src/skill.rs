@@ -235,8 +235,8 @@ impl<'a, 'i> Builder<'a, 'i> {
             report.warning(
                 "skill-id-mismatch",
                 view.place(),
-                format!("worker.yaml calls the skill `{id}`, its own file `{own}`"),
-                "make both the same",
+                format!("`id: {own}` has no effect: the skill is `{id}` in worker.yaml"),
+                &format!("write `id: {id}`, or change the id in worker.yaml"),
             );
         }
         let file = self.file.filter(|_| !self.item.listed);

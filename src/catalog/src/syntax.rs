@@ -8,12 +8,12 @@ use super::source::Source;
 const KNOWN: &[(&[&str], &str, &str)] = &[
     (
         &["mapping values are not allowed"],
-        "a value without quotes holds a colon and a space, or the line is indented too far",
-        "put the value in double quotes, or begin the line where the one before begins",
+        "a value without quotes contains a colon followed by a space",
+        "put the value in double quotes; if the line is a key of its own, begin it in the column of the other keys",
     ),
     (
         &["anchor", "alias", "alphabetic"],
-        "a value without quotes begins with `*` or `&`, which refer to other values",
+        "a value without quotes begins with `*` or `&`, which YAML reads as an alias or an anchor",
         "quote values that begin with `*` or `&`: put the value in double quotes",
     ),
     (
@@ -58,8 +58,8 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
     ),
     (
         &["expected key", "more than one document"],
-        "this line is not aligned with the lines around it, or text follows a closing quote",
-        "begin each key in the same column, and write `\\\"` for a quote within double quotes",
+        "this line does not begin in the column of the lines around it",
+        "begin each key of a map in the same column",
     ),
 ];
 

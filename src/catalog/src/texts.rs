@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::report::Report;
 use super::view::View;
 use crate::model::{Problem, Severity, Skill, Worker};
 
@@ -64,6 +65,26 @@ pub(crate) struct PendingText<'a> {
 
 /// Code of a name in braces that is neither an input nor an output.
 pub(crate) const UNDECLARED_NAME: &str = "undeclared-name";
+
+/// Refuses `${{ … }}` in a text that is used as it is: an expression of CI systems.
+pub(crate) fn refuse_foreign(view: View<'_>, text: &str, report: &mut Report) -> bool {
+    let Some(at) = text.find("${{") else {
+        return false;
+    };
+    let secret = text[at..].split_once("secrets.").map(|(_, rest)| {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        rest.split(|c| !is_word(c)).next().unwrap_or_default()
+    });
+    let hint = match secret {
+        Some(name) if !name.is_empty() => format!(
+            "write `env: [{name}]`: commands then have the secret `{name}` of the engine's environment as `${name}`"
+        ),
+        _ => "write the value itself; commands read variables of `env` as `$NAME`".to_owned(),
+    };
+    let message = "`${{ … }}` is not an expression of workerctl".to_owned();
+    report.error("foreign-expression", view.place_within(at), message, &hint);
+    true
+}
 
 /// The problems that `checker` finds in the texts of a skill, each at its place in the file.
 pub(crate) fn problems(

@@ -244,7 +244,8 @@ impl Reading<'_> {
         if self.report.errors() > before {
             self.reject(&identity.id, None, identity.place.clone());
         }
-        let mut reader = Reader::new(&identity.id, root, self.config, self.options.text_checker);
+        let files_and_checker = (self.root, self.options.text_checker);
+        let mut reader = Reader::new(&identity.id, root, self.config, files_and_checker);
         let skills = self.skills(root, &part, &mut reader);
         reader.worker(root, skills.first().map(AsRef::as_ref));
         if let Some(place) = part.schedule_missing.filter(|_| !reader.skills_have_some()) {
@@ -286,6 +287,7 @@ impl Reading<'_> {
     }
 
     fn take_schedules(&mut self, reader: Reader<'_>) {
+        self.remember(reader.depends());
         let (drafts, problems) = reader.finish(&self.files.definition);
         // Its own allocation: collected in place it would keep that of the drafts.
         self.unit.schedules = Vec::with_capacity(drafts.len());
@@ -299,6 +301,7 @@ impl Reading<'_> {
         part: &WorkerPart<'_>,
         schedules: &mut Reader<'_>,
     ) -> Vec<Arc<crate::model::Skill>> {
+        self.remember(&part.depends);
         let before = self.report.errors();
         let listed = root.written("skills");
         let found = &self.files.skills;

@@ -119,19 +119,13 @@ impl<'a> View<'a> {
 
     /// The text of a scalar as it is written: `1.10` stays `1.10`. None for null, lists and maps.
     pub(crate) fn scalar_text(&self) -> Option<String> {
-        let written = self.source.text().get(self.node.start..self.node.end);
+        let written = Some(self.raw()).filter(|raw| !raw.is_empty());
         match &self.node.data {
             Data::Text(text) => Some(text.clone()),
-            Data::Bool(value) => Some(
-                written
-                    .filter(|raw| !raw.is_empty())
-                    .map_or_else(|| value.to_string(), ToOwned::to_owned),
-            ),
-            Data::Number(number) => Some(
-                written
-                    .filter(|raw| !raw.is_empty())
-                    .map_or_else(|| show_number(*number), ToOwned::to_owned),
-            ),
+            Data::Bool(value) => Some(written.map_or_else(|| value.to_string(), ToOwned::to_owned)),
+            Data::Number(number) => {
+                Some(written.map_or_else(|| show_number(*number), ToOwned::to_owned))
+            }
             Data::Null | Data::List(_) | Data::Map(_) => None,
         }
     }
@@ -141,15 +135,22 @@ impl<'a> View<'a> {
         let Data::Text(value) = &self.node.data else {
             return self.place();
         };
-        let raw = self
-            .source
-            .text()
-            .get(self.node.start..self.node.end)
-            .unwrap_or_default();
+        let raw = self.raw();
         let before = value.get(..offset).unwrap_or(value);
         let visible = before.chars().filter(|c| !c.is_ascii_whitespace()).count();
         let at = visible_offsets(raw).get(visible).copied().unwrap_or(0);
         self.source.place(self.node.start + at)
+    }
+
+    /// The text of the value as it is written, quotes and marks of blocks included.
+    pub(crate) fn raw(&self) -> &'a str {
+        let range = self.node.start..self.node.end;
+        self.source.text().get(range).unwrap_or_default()
+    }
+
+    /// Place of the byte at `offset` of the text as it is written.
+    pub(crate) fn place_of_raw(&self, offset: usize) -> Place {
+        self.source.place(self.node.start + offset)
     }
 
     /// Says that the value is not what is expected here.

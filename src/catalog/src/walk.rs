@@ -51,6 +51,7 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
     let directories = worker_paths::directories(root, config, &mut report);
     let mut search = Search {
         root,
+        registries: config.workers.registries(),
         entries: Bound::new(
             ENTRIES_MAX,
             "below the directories of workers",
@@ -75,8 +76,8 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
         search.linked_directory(&path, depth);
     }
     search.units.sort_by(|a, b| a.directory.cmp(&b.directory));
-    let registries = config.workers.registries();
-    let registries = registries.iter().map(|file| root.stamp(file)).collect();
+    let registries = search.registries.iter();
+    let registries = registries.map(|file| root.stamp(file)).collect();
     Found {
         units: search.units,
         config: root.stamp(CONFIG_FILE),
@@ -88,6 +89,8 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
 
 struct Search<'r> {
     root: &'r Root,
+    /// Files that may be the registry.
+    registries: Vec<String>,
     entries: Bound,
     visited: HashSet<(u64, u64)>,
     links: Vec<(String, usize)>,
@@ -120,6 +123,9 @@ impl Search<'_> {
         if let Some(name) = definition {
             self.unit(path, &name, &listed);
         }
+        for entry in &listed {
+            self.report_unread(path, entry, (is_worker, depth));
+        }
         for entry in listed {
             if matches!(entry.name.as_str(), ".git" | "node_modules") {
                 continue;
@@ -138,6 +144,43 @@ impl Search<'_> {
                 self.directory(&below, depth + 1);
             }
         }
+    }
+
+    /// Warns of a YAML file that looks like a worker's and is not read, because of its name or its directory.
+    fn report_unread(&mut self, path: &str, entry: &Entry, (is_worker, depth): (bool, usize)) {
+        let name = entry.name.to_lowercase();
+        let Some((stem, "yaml" | "yml")) = name.rsplit_once('.') else {
+            return;
+        };
+        let file = format!("{path}/{}", entry.name);
+        let is_read = stem == "worker" && name == entry.name || self.registries.contains(&file);
+        if entry.directory || is_read {
+            return;
+        }
+        let begins = |key: &str| {
+            let bytes = self.root.read(&file).unwrap_or_default();
+            let mut lines = bytes.split(|byte| *byte == b'\n');
+            lines.any(|line| line.starts_with(key.as_bytes()))
+        };
+        let is_named = stem.starts_with("worker");
+        let is_meant = depth == 0 && !is_worker && (begins("worker:") || begins("skills:"));
+        if !is_named && !is_meant {
+            return;
+        }
+        let expected = if is_worker {
+            let parent = path.rsplit_once('/').map_or(path, |(parent, _)| parent);
+            format!("{parent}/{stem}/worker.yaml")
+        } else if depth == 0 {
+            format!("{path}/{stem}/worker.yaml")
+        } else {
+            format!("{path}/worker.yaml")
+        };
+        self.report.warning(
+            "worker-file-unread",
+            whole_file(&file),
+            "the file is not read: a worker is defined in `worker.yaml` in a directory of its own".to_owned(),
+            &format!("rename it to `{expected}`, or move it out of the directory of workers if it is for something else"),
+        );
     }
 
     fn link(&mut self, path: String, name: &str, depth: usize) {

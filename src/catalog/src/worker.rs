@@ -62,6 +62,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) post_tools: Vec<HookText>,
     pub(crate) post_commit: Vec<HookText>,
     pub(crate) notify: Notify,
+    /// Files that commands of `notify` name.
+    pub(crate) depends: Vec<String>,
     pub(crate) commit_message: Option<String>,
     pub(crate) retry: Setting,
     pub(crate) timeout_ms: Option<u64>,
@@ -160,6 +162,7 @@ pub(crate) fn read<'a>(
         on_rate_limit: written("on_rate_limit")
             .and_then(|view| rate_limit::read(view, report))
             .map_or(around.config.on_rate_limit, OnRateLimit::wait),
+        depends: Vec::new(),
         placeholders: identity.placeholders.clone(),
         config: around.config,
     };
@@ -245,7 +248,10 @@ fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report)
         part.texts.extend(hooks.texts);
     }
     if let Some(view) = root.written("notify") {
-        part.notify = notify::notify(view, &mut part.texts, report);
+        let mut commands = Vec::new();
+        part.notify = notify::notify(view, &mut commands, report);
+        part.depends = notify::report_missing(&commands, part.root, report);
+        part.texts.extend(commands);
     }
     if let Some(view) = root.written("commit")
         && let Some((message, text)) = commit_message(view, report)

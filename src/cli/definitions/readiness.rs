@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::cli::repository;
 use crate::engine::check_tools;
 use crate::model::config::CONFIG_FILE;
+use crate::model::tool_names::similar_tool;
 use crate::model::{Diagnostic, Place, Problem, Severity, Skill};
 
 /// Directories below a workspace in which worker files are searched, and entries that are looked at.
@@ -110,9 +111,14 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             };
             let key = skill.places.keys().find(is_named);
             let key = key.map_or("required_tools", String::as_str);
-            let message = format!("`{}` cannot run: {message}", skill.address);
-            let hint = "add a tool set that has it, or remove it from `required_tools`";
-            add("tool-missing", key, message, hint.to_owned());
+            // The refusal of a run has the words of a contract.
+            let tool = message.split('\'').nth(1).unwrap_or_default();
+            let message = format!("`{}` cannot run: `{tool}` is not available", skill.address);
+            let hint = similar_tool(tool).map_or_else(
+                || "add a tool set that has it, or remove it from `required_tools`".to_owned(),
+                |meant| format!("did you mean `{meant}`?"),
+            );
+            add("tool-missing", key, message, hint);
         }
     }
     found.extend(workers_elsewhere(catalog));

@@ -2,10 +2,11 @@
 
 use super::places::plain;
 use super::{
-    CHECK, CONFIG, CONFIG_RETENTION, EXECUTION, INPUT, RETRY, RUN, SCHEDULE, SKILL, Table,
+    CHECK, CONFIG, CONFIG_RETENTION, EXECUTION, INPUT, NOTIFY, RETRY, RUN, SCHEDULE, SKILL, Table,
     WORKER_FILE, places,
 };
 use crate::view::View;
+use workerctl_core::schedule::Expression;
 
 /// Maps of workers that decide when and how a skill runs.
 const WORK: &[&Table] = &[&SKILL, &WORKER_FILE, &EXECUTION];
@@ -15,7 +16,7 @@ const ENABLED: &str = "in the schedule: `schedule: {cron: \"0 9 * * *\", enabled
 
 /// Words of other systems; the maps in which people write them; and what to write instead, after "write".
 ///
-/// `{value}` is the value as it is written, `{more}` the number after it.
+/// `{value}` is the value as it is written, `{more}` the number after it, and `{cron}` its cron expression.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], &[&Table], &str)] = &[
     // A schedule that is off, or limited in time.
@@ -28,8 +29,8 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["start_date"], &[&SCHEDULE], "`start: {value}`"),
     (&["start_date"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", start: {value}}`"),
     // When a skill is due.
-    (&["on", "cron_schedule", "on_calendar", "crontab", "schedule_interval"], WORK, "`schedule: \"0 9 * * 1-5\"`"),
-    (&["cron_schedule", "on_calendar", "crontab", "schedule_interval"], &[&SCHEDULE], "`cron: \"0 9 * * 1-5\"`"),
+    (&["on", "cron_schedule", "on_calendar", "crontab", "schedule_interval"], WORK, "`schedule: {cron}`"),
+    (&["cron_schedule", "on_calendar", "crontab", "schedule_interval"], &[&SCHEDULE], "`cron: {cron}`"),
     (&["needs", "depends_on"], WORK, "`schedule: {after: SKILL}` with the skill that it follows"),
     (&["needs", "depends_on"], &[&SCHEDULE], "`after: SKILL` with the skill that it follows"),
     (&["concurrency_policy", "concurrency", "max_active_runs"], &[&SCHEDULE], "`overlap: skip`, or another value of `overlap`"),
@@ -47,6 +48,8 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["working_directory", "workdir", "working_dir"], WORK, "`cwd: {value}` in the skill or at the top level of worker.yaml"),
     (&["working_directory", "workdir", "working_dir", "cwd"], &[&RUN, &CHECK], "`cwd: {value}` in the skill"),
     (&["image", "container", "runs-on"], WORK, "remove it: commands run on this machine; to use a container, call its program in `run`, such as `docker run IMAGE COMMAND`, and `sandbox: private` isolates a command without one"),
+    (&["api_version", "spec", "job_template"], &[&WORKER_FILE], "a worker instead of a Kubernetes object: `worker: {id: NAME}`, and `skills` with `schedule` and `run`"),
+    (&["become", "sudo", "user", "become_user"], WORK, "remove it: commands run as the user of workerctl; use `sudo` in `run` if the command needs other rights"),
     // Attempts and limits.
     (&["retries", "max_retries", "retry_count", "backoff_limit"], WORK, "`retry: {max_attempts: {more}}`: the first attempt counts too"),
     (&["retries", "max_retries", "retry_count"], &[&RETRY], "`max_attempts: {more}`: the first attempt counts too"),
@@ -60,15 +63,18 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     // Values of inputs.
     (&["options", "choices", "values"], &[&INPUT], "`enum: [a, b]` and `type: string`"),
     // Inputs and outputs without `interface`.
-    (&["inputs", "outputs"], &[&SKILL], "them below `interface`: `interface: {inputs: […], outputs: […]}`"),
-    (&["inputs", "outputs"], &[&WORKER_FILE, &EXECUTION], "them below `interface` of a skill: `interface: {inputs: […], outputs: […]}`"),
+    (&["inputs", "outputs", "params", "parameters"], &[&SKILL], "them below `interface`: `interface: {inputs: […], outputs: […]}`"),
+    (&["inputs", "outputs", "params", "parameters"], &[&WORKER_FILE, &EXECUTION], "them below `interface` of a skill: `interface: {inputs: […], outputs: […]}`"),
     (&["tools"], &[&SKILL], "`allowed-tools: {value}`"),
+    (&["on_success", "success"], &[&NOTIFY], "`on_recovery: {value}`: it notifies of the first success after a failure; to act on every success, write `schedule: {after: SKILL}` in another skill"),
     // Settings of the engine.
     (&["days"], &[&CONFIG_RETENTION], "`runs: {value}d`"),
     (&["remote"], &[&CONFIG], "`push: {value}`"),
     (&["listen", "port"], &[&CONFIG], "`web: {listen: \"127.0.0.1:8930\"}` for the web page, or `mcp: {http: {listen: …}}`"),
     (&["log_level", "loglevel"], &[&CONFIG], "remove it: the environment variable `WORKERCTL_LOG` sets the level, such as `WORKERCTL_LOG=debug`"),
 ];
+
+const NICKNAMES: [&str; 5] = ["hourly", "daily", "weekly", "monthly", "yearly"];
 
 /// What to write instead of a word of other systems; `None` if `key` is none in `table`.
 pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String> {
@@ -84,12 +90,36 @@ pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String
         number.saturating_add(1).to_string()
     });
     let ours = ours.replace("{more}", &more);
+    let ours = match expression_in(value) {
+        Some(own) => ours.replace("{cron}", &format!("\"{own}\"")),
+        None if ours.contains("{cron}") => format!(
+            "{} with your own times, such as `\"0 9 * * 1-5\"` for 9:00 from Monday to Friday",
+            ours.replace("{cron}", "\"MINUTE HOUR DAY MONTH WEEKDAY\"")
+        ),
+        None => ours,
+    };
     let ours = ours.replace("{value}", &places::written(value));
     Some(if ours.starts_with("remove") {
         ours
     } else {
         format!("write {ours}")
     })
+}
+
+/// The cron expression that a value holds: five fields, a word such as `daily`, or `schedule: [{cron: …}]` below `on`.
+fn expression_in(value: View<'_>) -> Option<String> {
+    if let Some(listed) = value.get("schedule") {
+        let first = listed.each().into_iter().next()?;
+        return expression_in(first.get("cron").unwrap_or(first));
+    }
+    let text = value.scalar_text()?;
+    let text = text.trim();
+    let word = text.trim_start_matches('@').to_lowercase();
+    if NICKNAMES.contains(&word.as_str()) {
+        return Some(format!("@{word}"));
+    }
+    let is_expression = Expression::parse(text, false).is_ok();
+    is_expression.then(|| text.to_owned())
 }
 
 /// The words of each row with one of its maps and the form that is proposed.

@@ -1,12 +1,12 @@
 //! Where keys belong: the places of definition files that know a key, maps below other keys included.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use super::{
     CHECK, CONFIG, EXECUTION, Form, IDENTITY, INPUT, OUTPUT, Role, SCHEDULE, SKILL, STATE_MACHINE,
     Table, WORKER_FILE,
 };
+use crate::model::config::CONFIG_FILE;
 use crate::tree::Data;
 use crate::view::View;
 
@@ -73,9 +73,6 @@ const OPEN: [&Table; 7] = [
     &INPUT,
     &OUTPUT,
 ];
-
-/// Places that one hint names.
-const NAMED_MAX: usize = 3;
 
 /// A key that leads to a map, and how the map is written below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +143,7 @@ fn is_free(key: &str, table: &Table) -> bool {
     COMMON.contains(&key) || is_open && GENERIC.contains(&key)
 }
 
-/// The hint that names the places of a key that `table` does not know; `None` if no place knows it either.
+/// The hint that names the nearest place of a key that `table` does not know; `None` if no place knows it either.
 ///
 /// `same` decides which of the known keys the written one is.
 pub(super) fn elsewhere(
@@ -154,78 +151,46 @@ pub(super) fn elsewhere(
     table: &Table,
     same: impl Fn(&[&'static str], bool) -> Option<&'static str>,
 ) -> Option<String> {
-    let mut places = Vec::new();
-    let mut meant = None;
+    let is_config = value.key_place().path.ends_with(CONFIG_FILE);
+    let is_far = |level: &Table| (level.name == CONFIG.name) != is_config;
     let levels = LEVELS.iter().filter(|(level, ..)| level.name != table.name);
-    for (level, words, step) in levels {
+    let levels = levels.filter_map(|(level, words, step)| {
         let names: Vec<&str> = level.evaluated().collect();
-        if let Some(key) = same(&names, true).filter(|key| !COMMON.contains(key)) {
-            if meant.is_some_and(|meant| meant != key) {
-                continue;
-            }
-            meant = Some(key);
-            places.push(match step {
-                Some(step) => format!("{words} (`{}`)", example(&[*step], key, value)),
-                None => (*words).to_owned(),
-            });
-        }
+        let key = same(&names, true).filter(|key| !COMMON.contains(key))?;
+        Some((*level, *words, *step, key))
+    });
+    let is_aside = |step: Option<Step>| step.is_some_and(|step| !table.has(step.0));
+    let nearest = levels.min_by_key(|(level, _, step, _)| (is_far(level), is_aside(*step)));
+    if let Some((_, words, step, key)) = nearest {
+        let example = step.map(|step| format!(" (`{}`)", example(&[step], key, value)));
+        return Some(format!(
+            "`{key}` belongs {words}{}",
+            example.unwrap_or_default()
+        ));
     }
-    if meant.is_none() {
-        meant = inner_places(table, value, &same, &mut places);
-    }
-    places.truncate(NAMED_MAX);
-    let last = places.pop()?;
-    let places = if places.is_empty() {
-        last
-    } else {
-        format!("{} or {last}", places.join(", "))
-    };
-    meant.map(|key| format!("`{key}` belongs {places}"))
-}
-
-/// Finds the places below other keys; if the map at hand has the key that leads there, this place alone.
-fn inner_places(
-    table: &Table,
-    value: View<'_>,
-    same: &impl Fn(&[&'static str], bool) -> Option<&'static str>,
-    places: &mut Vec<String>,
-) -> Option<&'static str> {
-    let mut found: Vec<(&Inner, &'static str)> = Vec::new();
-    for inner in INNER.iter().filter(|inner| inner.table.name != table.name) {
+    let inner = INNER.iter().filter(|inner| inner.table.name != table.name);
+    let inner = inner.filter_map(|inner| {
         let names: Vec<&str> = inner.table.evaluated().collect();
-        if let Some(key) = same(&names, false).filter(|key| !is_free(key, table)) {
-            found.push((inner, key));
-        }
-    }
-    let here = |inner: &Inner| LEVELS[inner.level].0.name == table.name;
-    if found.iter().any(|(inner, _)| here(inner)) {
-        found.retain(|(inner, _)| here(inner));
-    }
-    let (_, meant) = *found.first()?;
-    let mut named: Vec<&[Step]> = Vec::new();
-    for (inner, key) in &found {
-        // What is one step away explains more than the same map further down.
-        let again = named.iter().any(|steps| inner.steps.ends_with(steps));
-        if *key != meant || again {
-            continue;
-        }
-        named.push(&inner.steps);
-        let steps: Vec<_> = inner.steps.iter().map(|step| step.0).collect();
-        let mut of: Vec<&str> = found
-            .iter()
-            .filter(|(other, _)| other.steps == inner.steps)
-            .map(|(other, _)| LEVELS[other.level].1)
-            .map(of_level)
-            .collect();
-        of.dedup();
-        let mut place = format!("in `{}`", steps.join("."));
-        if !here(inner) {
-            let _ = write!(place, " of {}", of.join(" or "));
-        }
-        let _ = write!(place, ": `{}`", example(&inner.steps, key, value));
-        places.push(place);
-    }
-    Some(meant)
+        let key = same(&names, false).filter(|key| !is_free(key, table))?;
+        Some((inner, key))
+    });
+    let is_here = |inner: &Inner| LEVELS[inner.level].0.name == table.name;
+    let (inner, key) = inner.min_by_key(|(inner, _)| {
+        let (level, _, step) = LEVELS[inner.level];
+        let steps = inner.steps.len() + usize::from(step.is_some());
+        (!is_here(inner), is_far(level), steps)
+    })?;
+    let steps: Vec<_> = inner.steps.iter().map(|step| step.0).collect();
+    let of = if is_here(inner) {
+        String::new()
+    } else {
+        format!(" of {}", of_level(LEVELS[inner.level].1))
+    };
+    Some(format!(
+        "`{key}` belongs in `{}`{of}: `{}`",
+        steps.join("."),
+        example(&inner.steps, key, value)
+    ))
 }
 
 fn of_level(words: &'static str) -> &'static str {

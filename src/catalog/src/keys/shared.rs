@@ -167,7 +167,7 @@ pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may touch 
     key("reads", TEXTS, "what they may read, in the same form; `/` is everything except for hidden files").default(Value("/")),
     key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP to some ports: `{tcp: [53, 443]}`").default(Value("any")),
     key("unix_sockets", Flag, "whether they may use Unix sockets, System V IPC and POSIX message queues").default(Value("false")),
-]);
+]).refuses("restriction-malformed");
 
 /// `network` of a sandbox as a map.
 pub(crate) static NETWORK: Table = table("Network", "What the network lets through.", &[
@@ -179,7 +179,7 @@ pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "What the processes
     key("processes", Whole(1, PROCESSES_MAX),
         "how many of its processes there may be at a time, 1 to 4,194,304: its own, and dead ones whose parent has not waited for them; threads, and dead ones whose parent has ended too, do not count").default(Value("1000")),
     key("written", Size, "how much they may write to disks together, 1 KiB to 1,024 TiB").default(Value("32GiB")),
-]);
+]).refuses("restriction-malformed");
 
 /// The `budget` map of the configuration, a worker or a skill.
 pub(crate) static BUDGET: Table = table("BudgetMap", "What runs with a model may spend; of each key the innermost level counts.", &[

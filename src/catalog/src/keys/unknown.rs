@@ -22,6 +22,16 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("trusted", "untrusted"),
     ("untrusted", "trusted"),
     ("distrusted", "untrusted"),
+    ("parameters", "inputs"),
+    ("params", "inputs"),
+    ("args", "inputs"),
+    ("on_fail", "on_failure"),
+    ("on_failed", "on_failure"),
+    ("on_error", "on_failure"),
+    ("failure", "on_failure"),
+    ("mail", "sendmail"),
+    ("email", "sendmail"),
+    ("url", "webhook"),
 ];
 
 /// What an unknown key most likely means.
@@ -44,15 +54,14 @@ impl Meaning {
         if let Some(remedy) = foreign::remedy(key, value, table) {
             return Self::Foreign(remedy);
         }
-        if let Some(same) = synonym(key, &known) {
+        if let Some(same) = synonym(key, &known).or_else(|| nearest(key, &known)) {
             return Self::Key(same.to_owned());
         }
         if let Some(hint) = elsewhere(key, value, table) {
             return Self::Elsewhere(hint);
         }
         let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();
-        let misspelled = || nearest(key, &words).and_then(|word| synonym(word, &known));
-        match nearest(key, &known).or_else(misspelled) {
+        match nearest(key, &words).and_then(|word| synonym(word, &known)) {
             Some(near) => Self::Key(near.to_owned()),
             None => Self::Nothing,
         }
@@ -146,9 +155,27 @@ fn synonym<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     meant.find_map(|(_, meant)| known.iter().find(|name| *name == meant).copied())
 }
 
-/// The key that is at most one or two typing errors away.
+/// The key that is at most one or two typing errors away, or differs only in the `s` of its plural.
 fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let wanted = plain(key);
+    let singular = wanted.strip_suffix('s').filter(|word| word.len() >= 3);
+    let plural = known.iter().find(|name| {
+        let name = plain(name);
+        singular == Some(&name) || name.strip_suffix('s') == Some(&wanted)
+    });
+    if let Some(name) = plural {
+        return Some(name);
+    }
+    // Of a word of three letters one that is missing is a typing error, and another one is another word.
+    let is_short = |name: &&&str| {
+        wanted.len() == 3
+            && name.len() == 4
+            && name.get(..1) == wanted.get(..1)
+            && strsim::osa_distance(&wanted, name) == 1
+    };
+    if let Some(name) = known.iter().find(is_short) {
+        return Some(name);
+    }
     known
         .iter()
         .filter(|name| name.len() >= 4 && wanted.len() >= 4)
@@ -183,6 +210,8 @@ mod tests {
             ("command", Some("run")),
             ("persona", None),
             ("rum", None),
+            ("psh", Some("push")),
+            ("envs", Some("env")),
             ("colour", None),
         ];
         for (key, expected) in table {

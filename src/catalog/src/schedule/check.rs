@@ -7,7 +7,7 @@ use super::resolve::Resolver;
 use super::{Draft, Read, moment};
 use crate::inputs::{self, RawInputs};
 use crate::instances;
-use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
+use crate::model::schedule::{Dst, Fold, Policy, ScheduleState, Trigger};
 use crate::model::{Severity, Skill, Timestamp, Zone};
 use workerctl_core::schedule::{Recurrence, Watched, next_start};
 
@@ -130,43 +130,64 @@ impl Resolver<'_, '_> {
         );
     }
 
-    /// Policies may leave nothing of the slots: nobody would ever be told.
-    pub(super) fn report_never(&mut self, draft: &Draft, read: &Read) {
+    /// Reports policies that leave no slot. Returns true if that is an error: it never ran and never will.
+    pub(super) fn never_runs(&mut self, draft: &Draft, read: &Read) -> bool {
         let policy = &read.policy;
         let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
         let is_bounded = policy.start.is_some() && policy.end.is_some();
-        let Some(now) = self.known.now.filter(|_| is_blocked || is_bounded) else {
-            return;
+        let is_checked = (is_blocked || is_bounded) && !read.disabled;
+        let Some(now) = self.known.now.filter(|_| is_checked) else {
+            return false;
         };
         let zone = read.timezone.parse().unwrap_or(Zone::UTC);
         let recurrence = Recurrence::of(&read.trigger, zone, now);
         let Some(slots) = recurrence.filter(|_| policy.end.is_none_or(|end| end >= now)) else {
-            return;
+            return false;
         };
-        let watched = Watched {
-            id: "",
-            slots: &slots,
-            policy,
-            zone,
+        let has_start = |policy: &Policy, from: Timestamp| {
+            let watched = Watched {
+                id: "",
+                slots: &slots,
+                policy,
+                zone,
+            };
+            let unused = ScheduleState::new(String::new(), from);
+            next_start(watched, &unused, from).is_some()
         };
-        let unused = ScheduleState::new(String::new(), now);
-        if slots.next_after(now).is_none() || next_start(watched, &unused, now).is_some() {
-            return;
+        if slots.next_after(now).is_none() || has_start(policy, now) {
+            return false;
         }
-        let message = if is_blocked {
-            "it never runs: every slot in sight lies in blocked hours or dates, or outside of `start` and `end`"
-        } else {
-            "it never runs: no slot lies between `start` and `end`"
+        let hours = Policy {
+            blocked_hours: policy.blocked_hours.clone(),
+            ..Policy::default()
         };
-        let place = draft.place.clone();
-        let hint = "correct the policy, or remove the schedule";
-        self.tell(
-            draft,
-            Severity::Warning,
-            "schedule-never",
-            &place,
-            (message.to_owned(), hint),
-        );
+        let is_by_hours = !has_start(&hours, now);
+        // Slots between `start` and now may have run: then only the rest of them is blocked.
+        let never_ran = policy
+            .start
+            .is_some_and(|start| !has_start(policy, start.min(now)));
+        let message = if is_by_hours {
+            let hours = shown_hours(&policy.blocked_hours);
+            format!("it never runs: all its slots lie in the blocked hours `{hours}`")
+        } else if is_blocked {
+            "it never runs: all its slots lie in blocked hours or dates, or outside of `start` and `end`".to_owned()
+        } else {
+            "it never runs: no slot lies between `start` and `end`".to_owned()
+        };
+        let place = read
+            .places
+            .as_ref()
+            .and_then(|places| places.blackout.as_ref());
+        let place = place.filter(|_| is_blocked).unwrap_or(&draft.place);
+        let is_error = is_by_hours || never_ran;
+        let severity = if is_error {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let hint = "change its times or its policy, or switch it off with `enabled: false`";
+        self.tell(draft, severity, "schedule-never", place, (message, hint));
+        is_error
     }
 
     pub(super) fn report_past(&mut self, draft: &Draft, read: &Read) {
@@ -197,6 +218,19 @@ impl Resolver<'_, '_> {
             (message, hint),
         );
     }
+}
+
+/// Hours as ranges, such as `0-6, 22`.
+fn shown_hours(hours: &[u8]) -> String {
+    let ranges = hours.chunk_by(|hour, next| hour + 1 == *next);
+    let ranges: Vec<String> = ranges
+        .map(|range| match range {
+            [first, .., last] => format!("{first}-{last}"),
+            [hour] => hour.to_string(),
+            [] => String::new(),
+        })
+        .collect();
+    ranges.join(", ")
 }
 
 fn is_template(skill: &Skill) -> bool {

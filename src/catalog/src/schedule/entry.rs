@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::values::shown;
 use super::{Around, Draft, Inputs, OwnId, Read, SchedulePlaces, policy, trigger};
-use crate::keys::{SCHEDULE, report_unknown};
+use crate::keys::{SCHEDULE, not_a_list, report_unknown};
 use crate::model::{Place, Zone};
 use crate::report::Report;
 use crate::settings;
@@ -32,6 +32,10 @@ pub(super) fn read<'a>(
     };
     let mut texts = Vec::new();
     draft.read = match view.data() {
+        Data::Map(_) if is_named_list(view) => {
+            not_a_list(view, "schedule", "id", report);
+            None
+        }
         Data::Map(_) => {
             report_unknown(view, &SCHEDULE, report);
             draft.id = view.written("id").and_then(|view| id(view, report));
@@ -46,6 +50,14 @@ pub(super) fn read<'a>(
         }
     };
     (draft, texts)
+}
+
+/// Returns true for a map of schedules by names of the user's own.
+fn is_named_list(view: View<'_>) -> bool {
+    let mut entries = view.entries().peekable();
+    let is_named =
+        |(key, value): (&str, View<'_>)| !SCHEDULE.has(key) && matches!(value.data(), Data::Map(_));
+    entries.peek().is_some() && entries.all(is_named)
 }
 
 fn of_text(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Read> {
@@ -87,6 +99,9 @@ fn of_map<'a>(
     policy::agree(map, &policy, &trigger, report);
     let places = SchedulePlaces {
         after,
+        blackout: ["blackout", "blocked_hours"]
+            .into_iter()
+            .find_map(|key| Some(map.written(key)?.key_place())),
         inputs: input_places,
     };
     Some(Read {

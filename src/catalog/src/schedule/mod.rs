@@ -9,6 +9,7 @@ mod duplicates;
 mod entry;
 mod kept;
 mod moment;
+mod phrases;
 mod policy;
 mod resolve;
 mod trigger;
@@ -22,6 +23,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::layers::Layers;
+use super::notify;
+use super::open::Root;
 use super::report::Report;
 use super::source::whole_file;
 use super::texts::{self, TextChecker};
@@ -87,6 +90,8 @@ struct Read {
 struct SchedulePlaces {
     /// The skill of `after`.
     after: Option<Place>,
+    /// `blackout` or `blocked_hours`.
+    blackout: Option<Place>,
     /// Each input.
     inputs: Vec<(String, Place)>,
 }
@@ -130,6 +135,9 @@ struct Plain {
 /// Reads the schedules of one worker.
 pub(crate) struct Reader<'a> {
     worker: Arc<str>,
+    files: &'a Root,
+    /// Files that commands of `notify` name.
+    depends: Vec<String>,
     checker: Option<&'a dyn TextChecker>,
     timezone: Option<Arc<str>>,
     /// Zones that schedules name, each once.
@@ -147,7 +155,7 @@ impl<'a> Reader<'a> {
         worker: &str,
         root: View<'_>,
         config: &Config,
-        checker: Option<&'a dyn TextChecker>,
+        (files, checker): (&'a Root, Option<&'a dyn TextChecker>),
     ) -> Reader<'a> {
         let mut report = Report::default();
         report.set_worker(Some(worker));
@@ -161,6 +169,8 @@ impl<'a> Reader<'a> {
         };
         Reader {
             worker: worker.into(),
+            files,
+            depends: Vec::new(),
             checker,
             timezone: timezone.map(Arc::from),
             zones: HashSet::new(),
@@ -210,6 +220,11 @@ impl<'a> Reader<'a> {
     /// Whether any skill has a schedule of its own.
     pub(crate) fn skills_have_some(&self) -> bool {
         self.skills_have_some
+    }
+
+    /// Files, relative to the workspace, on which its problems depend.
+    pub(crate) fn depends(&self) -> &[String] {
+        &self.depends
     }
 
     /// The schedules, those of the worker's level first, and everything that was found.
@@ -265,6 +280,8 @@ impl<'a> Reader<'a> {
         };
         let before = self.report.errors();
         let (mut draft, pending) = entry::read(view, around, &mut self.report);
+        let paths = notify::report_missing(&pending, self.files, &mut self.report);
+        self.depends.extend(paths);
         if let (Some(checker), Some(skill)) = (self.checker, built) {
             self.report
                 .extend(texts::problems(checker, skill, &pending));

@@ -389,7 +389,9 @@ impl<'a> Resolver<'a, '_> {
             }
             self.report_unavailable(one.draft, one.skill);
             self.report_past(one.draft, read);
-            self.report_never(one.draft, read);
+            if self.never_runs(one.draft, read) {
+                continue;
+            }
             let address = addresses
                 .entry(&one.skill.address)
                 .or_insert_with(|| Arc::new(one.skill.address.clone()));

@@ -1,7 +1,7 @@
 //! What makes a schedule due: exactly one of six kinds.
 
 use super::values::{contradiction, one_of, shown, word};
-use super::{Around, moment};
+use super::{Around, moment, phrases};
 use crate::bounds::SETTLE_MS;
 use crate::keys::{AFTER, DST, ON_COMMIT, WATCH};
 use crate::model::isolation::branch_name;
@@ -47,7 +47,10 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
         report.error(
             "schedule-trigger",
             second.key_place(),
-            format!("{} each say when it is due", names.join(", ")),
+            format!(
+                "{} are given, and a schedule has only one of them",
+                names.join(" and ")
+            ),
             "keep one of them, or list two schedules",
         );
         return None;
@@ -125,7 +128,9 @@ fn expression(view: View<'_>, text: &str, seconds: bool, report: &mut Report) ->
         Ok(_) => true,
         Err(error) => {
             let place = view.place_within(error.at.start);
-            report.error("schedule-expression", place, error.message, &error.hint);
+            let form = phrases::form(text).map(|form| format!("write {form}"));
+            let hint = form.as_ref().unwrap_or(&error.hint);
+            report.error("schedule-expression", place, error.message, hint);
             false
         }
     }

@@ -20,9 +20,89 @@ pub(crate) fn locate(yaml: &str, stopped: usize, message: &str) -> Option<Mistak
         unclosed_flow(yaml).filter(|mistake| mistake.at < stopped)
     } else if message.contains("expected ':'") {
         not_a_key(yaml, stopped)
+    } else if message.contains("unknown anchor") {
+        unknown_anchor(yaml, stopped)
     } else {
-        None
+        misplaced_key(yaml, stopped, message)
     }
+}
+
+/// An alias such as `*defaults` whose anchor is not defined. Only that of a merge key is named: others may be secrets.
+fn unknown_anchor(yaml: &str, stopped: usize) -> Option<Mistake> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let (above, alias) = (yaml.get(..stopped)?, yaml.get(stopped..)?);
+    let name = alias.trim_start_matches('*').split(|c| !is_name(c)).next();
+    let name = name.unwrap_or_default();
+    let (message, hint) = if above.trim_end().ends_with("<<:") {
+        let message = format!("no anchor `{name}` is defined above");
+        let hint = format!(
+            "define it at the top of the file, such as `x-{name}: &{name} {{timeout: 5m}}`, or write its keys here instead of `<<`"
+        );
+        (message, hint)
+    } else {
+        (
+            "the value begins with `*`, which refers to an anchor, and no such anchor is defined above".to_owned(),
+            "put the value in double quotes if it is text".to_owned(),
+        )
+    };
+    Some(Mistake {
+        at: stopped,
+        message,
+        hint,
+    })
+}
+
+/// A key that the parser does not expect: a space is missing before it or in the line above, or it is indented too far.
+fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
+    let lines = lines(yaml);
+    let at = lines.iter().rposition(|line| line.start <= stopped)?;
+    let (line, above) = (lines[at], at.checked_sub(1).map(|above| lines[above]));
+    if let Some(mistake) = [Some(line), above].into_iter().flatten().find_map(dash) {
+        return Some(mistake);
+    }
+    if message.contains("expected key") && after_quote(line) {
+        return Some(Mistake {
+            at: stopped,
+            message: "text follows the closing quote of this value".to_owned(),
+            hint: "end the value at its closing quote, and write `\\\"` for a quote within double quotes".to_owned(),
+        });
+    }
+    let is_about_keys = ["mapping values", "expected key"]
+        .iter()
+        .any(|words| message.contains(words));
+    let above = above.filter(|_| is_about_keys)?;
+    let (key_at, content) = above.content();
+    let key = content.split(':').next().filter(|key| keys::is_any(key))?;
+    if !content[key.len()..].starts_with(": ") {
+        return mistake_in(above, None);
+    }
+    let is_deeper = line.indentation() > key_at - above.start;
+    is_deeper.then(|| Mistake {
+        at: line.start + line.indentation(),
+        message: "this line is indented too far".to_owned(),
+        hint: format!("begin it in the column of `{key}` in the line above"),
+    })
+}
+
+/// A list item without a space after its dash, such as `-id: a`.
+fn dash(line: Line<'_>) -> Option<Mistake> {
+    let key = line.text.trim_start().strip_prefix('-')?;
+    let key = key.split_once(':')?.0;
+    keys::is_any(key).then(|| Mistake {
+        at: line.start + line.indentation(),
+        message: "a space is missing after `-`".to_owned(),
+        hint: format!("write `- {key}: …`"),
+    })
+}
+
+/// Returns true if text follows the closing quote of a value in a line.
+fn after_quote(line: Line<'_>) -> bool {
+    let value = value_at(line.text).map_or("", |at| &line.text[at..]);
+    if !value.starts_with(['"', '\'']) {
+        return false;
+    }
+    let rest = closing_quote(value).map_or("", |end| value[end..].trim());
+    !rest.is_empty() && !rest.starts_with('#')
 }
 
 /// A line of the text: its offset and its text without trailing space.

@@ -164,7 +164,7 @@ fn workspace_skills_are_executed_and_those_of_other_roots_are_read() {
 
 #[test]
 fn a_command_that_is_misspelled_is_no_task_of_a_model() {
-    for key in ["rnu", "runs", "ru"] {
+    for key in ["rnu", "ru"] {
         let skill = format!("  - {{id: a, description: d, mutating: true, {key}: rm old}}\n");
         let catalog = of_worker(MODELS, "", &skill);
         let found = problem(&catalog, "key-misspelled");

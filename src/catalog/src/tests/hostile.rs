@@ -83,7 +83,7 @@ fn yaml_features_have_a_stated_meaning() {
     );
     check_worker(
         "worker:\n  id: *nobody\n",
-        ("yaml-syntax", ERROR, 2, 7, "begin with `*`"),
+        ("yaml-syntax", ERROR, 2, 7, "in double quotes"),
     );
 }
 

@@ -7,7 +7,7 @@ use crate::model::{Channel, Config};
 
 fn configured(channel: &str) -> (Config, crate::Catalog) {
     let text = format!("notify:\n  on_failure: {channel}\n");
-    let catalog = Workspace::new(&[("workerctl.yaml", &text)]).load();
+    let catalog = Workspace::new(&[("workerctl.yaml", &text), ("tell", "")]).load();
     (catalog.config.clone(), catalog)
 }
 
@@ -50,6 +50,10 @@ const NONE: &str = "{}                                                | notify-f
 {form: slack}                                     | notify-form    | `sendmail`
 {command: a, form: slack}                         | notify-form    | add `webhook`
 {webhook: env:A, timeout: 9s}                     | notify-form    | add `command`
+ops@example.org                                   | notify-form    | write `on_failure: {sendmail: ops@example.org}`
+mailto:ops@example.org                            | notify-form    | write `on_failure: {sendmail: ops@example.org}`
+https://h/SECRET                                  | notify-form    | {webhook: URL}
+{mail: root}                                      | key-refused    | did you mean `sendmail`?
 {webhook: env:A, form: teams}                     | unknown-value  | `healthchecks`
 {webhook: env:A, form: slak}                      | unknown-value  | did you mean `slack`?
 {webook: 'https://h/SECRET'}                      | key-refused    | did you mean `webhook`?

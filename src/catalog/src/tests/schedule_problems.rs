@@ -300,25 +300,6 @@ fn what_lies_in_the_past_is_told() {
 }
 
 #[test]
-fn policies_that_leave_no_due_time_are_told() {
-    let text = "schedule:\n  - {id: a, cron: 12 9 * * *, blackout: {hours: [9]}}\n  - {id: b, cron: 0 0 1 1 *, start: 2026-07-01, end: 2026-12-01}\n  - {id: c, cron: 0 0 1 1 *, blackout: {dates: [2027-01-01]}}\n  - {id: d, every: 5m, start: 2026-07-01, end: 2026-12-01}";
-    let workspace = Workspace::of_worker(&with(text));
-    let options = Options {
-        now: Timestamp::parse("2026-06-01T00:00:00Z"),
-        ..Options::default()
-    };
-    let catalog = load(workspace.path(), options);
-    let never = |line| ("schedule-never", WARNING, line, 5, "correct the policy");
-    expect(&catalog, PATH, &never(4));
-    expect(&catalog, PATH, &never(5));
-    let count = codes(&catalog)
-        .iter()
-        .filter(|code| **code == "schedule-never")
-        .count();
-    assert_eq!((count, catalog.schedules.len()), (2, 4));
-}
-
-#[test]
 fn several_schedules_without_ids_are_told_apart_by_their_places_only() {
     let catalog =
         of("schedule:\n  - {every: 5m}\n  - {every: 7m}\n  - {every: 8m}\n  - {every: 9m, id: x}");

@@ -332,7 +332,11 @@ fn the_example_of_the_documentation_holds() {
     let yaml = format!(
         "worker: {{id: repo-steward}}\nskills:\n  - {{id: weekly-report, description: d, run: date, interface: {{inputs: [{{name: weeks, type: number}}]}}}}\n  - {{id: broken-links, description: d, run: date}}\n  - {{id: publish, description: d, run: date}}\n{example}"
     );
-    let catalog = Workspace::new(&[("workers/repo-steward/worker.yaml", &yaml)]).load();
+    let files = [
+        ("workers/repo-steward/worker.yaml", &*yaml),
+        ("scripts/tell", ""),
+    ];
+    let catalog = Workspace::new(&files).load();
     let told = codes(&catalog);
     assert!(told.is_empty(), "{}", show(&catalog.problems));
     let expected = [

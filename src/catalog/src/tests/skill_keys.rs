@@ -9,7 +9,7 @@ use crate::model::spec::OutputKind;
 
 #[test]
 fn interfaces_are_read_in_full() {
-    let yaml = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    interface:\n      inputs:\n        - {name: n, type: integer, min: 1, max: 52, default: 1}\n        - {name: f, type: number, default: 1.50}\n        - {name: s, enum: [1.10, b], default: 1.10, min_length: 1, max_length: 9, pattern: \"[a-z]+\", sensitive: false, allow_dash: true}\n        - {name: l, type: array, items: {type: number}, required: true}\n        - {name: d, type: date, default: 2026-01-02}\n      outputs:\n        - {name: report, type: markdown, destination: \"workspace/{d}.md\"}\n        - {type: console}\n        - {type: git_commit}\n";
+    let yaml = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    interface:\n      inputs:\n        - {name: n, type: integer, min: 1, max: 52, default: 1}\n        - {name: f, type: number, default: 1.50}\n        - {name: s, enum: [1.10, b], default: 1.10, min_length: 1, max_length: 9, pattern: \"[a-z0-9.]+\", sensitive: false, allow_dash: true}\n        - {name: l, type: array, items: {type: number}, required: true}\n        - {name: d, type: date, default: 2026-01-02}\n      outputs:\n        - {name: report, type: markdown, destination: \"workspace/{d}.md\"}\n        - {type: console}\n        - {type: git_commit}\n";
     let catalog = check_worker(yaml, ("type-spelling", WARNING, 8, 27, "type: number"));
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
     let skill = &catalog.workers[0].skills[0];
@@ -44,7 +44,7 @@ fn interfaces_are_read_in_full() {
 
 /// A line of an interface, and the code, column and hint of its problem.
 const WRONG_INTERFACES: &[(&str, &str, u32, &str)] = &[
-    ("inputs: {a: b}", "wrong-type", 15, "a list"),
+    ("inputs: {a: b}", "wrong-type", 15, "`- {name: a, type: b}`"),
     ("inputs: [x]", "wrong-type", 16, "a map with `name`"),
     ("inputs: [{type: string}]", "missing-key", 16, "add `name`"),
     (
@@ -81,7 +81,7 @@ const WRONG_INTERFACES: &[(&str, &str, u32, &str)] = &[
         "inputs: [{name: x, enum: [a], default: b}]",
         "default-not-allowed",
         46,
-        "one of a",
+        "allowed: `a`",
     ),
     (
         "inputs: [{name: x}, {name: x}]",

@@ -320,7 +320,7 @@ fn prose_is_quoted_once_and_told() {
     check_skill(
         "a.md",
         "---\nname: a\ndescription: d\nallowed-tools: *all\n---\nbody\n",
-        ("yaml-syntax", ERROR, 4, 16, "quote values"),
+        ("yaml-syntax", ERROR, 4, 16, "in double quotes"),
     );
     check_worker(
         "worker:\n  id: w\n  description: @team: all\n",

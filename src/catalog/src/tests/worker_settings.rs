@@ -168,8 +168,8 @@ fn variables_that_are_no_secrets_have_values_and_the_innermost_entry_counts() {
 fn wrong_variables_are_errors_at_their_place() {
     for (env, code, column) in [
         ("{A: [1]}", "wrong-type", 10),
-        ("{WORKERCTL_X: a}", "env-name", 6),
-        ("{TMPDIR: a}", "env-name", 6),
+        ("{WORKERCTL_X: a}", "env-name", 7),
+        ("{TMPDIR: a}", "env-name", 7),
         ("[{name: A, value: x, secret: {file: /x}}]", "env-plain", 17),
         ("[{name: A, plain: true, as: file}]", "env-plain", 17),
         ("[{name: A, plain: yes please}]", "wrong-type", 24),
@@ -287,7 +287,7 @@ fn names_of_variables_and_credentials_are_checked() {
             29,
             "LoadCredential",
         ),
-        ("env: [{credential: x}]", "wrong-type", 2, 7, "write text"),
+        ("env: [{credential: x}]", "wrong-type", 2, 7, "`- NAME`"),
         (
             "env: [WORKERCTL_RUN]",
             "env-name",
@@ -363,12 +363,12 @@ fn notify_names_commands_and_nothing_else() {
         )
     };
     let catalog = Workspace::of_worker(&worker(
-        "{on_failure: ./tell, on_recovery: {command: b, timeout: 5s}}",
+        "{on_failure: tell, on_recovery: {command: b, timeout: 5s}}",
     ))
     .load();
     assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
     let notify = &catalog.workers[0].notify;
-    assert_eq!(notify.on_failure.as_ref().unwrap().to_string(), "./tell");
+    assert_eq!(notify.on_failure.as_ref().unwrap().to_string(), "tell");
     assert_eq!(
         notify
             .on_recovery

@@ -182,7 +182,7 @@ pub(super) const SYNTAX: &[Irregular] = &[
         "---\nname: a\ndescription: One\nallowed-tools: Bash(git: x)\n---\nDo it.\n",
         (
             "yaml-syntax",
-            "holds a colon",
+            "contains a colon",
             "the value of `allowed-tools` in double quotes",
         ),
     ),
@@ -191,7 +191,7 @@ pub(super) const SYNTAX: &[Irregular] = &[
         "---\nname: a: b\ndescription: One\n---\nDo it.\n",
         (
             "yaml-syntax",
-            "holds a colon",
+            "contains a colon",
             "the value of `name` in double quotes",
         ),
     ),
@@ -222,12 +222,12 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         AGENTS,
         "---\nname: a\n  description: One\n---\nDo it.\n",
-        ("yaml-syntax", "indented too far", "begin the line where"),
+        ("yaml-syntax", "indented too far", "in the column of `name`"),
     ),
     rejected(
         AGENTS,
         "---\n  name: a\ndescription: One\n---\nDo it.\n",
-        ("yaml-syntax", "not aligned", "same column"),
+        ("yaml-syntax", "begin in the column", "same column"),
     ),
     rejected(
         AGENTS,

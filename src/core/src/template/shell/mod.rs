@@ -90,11 +90,16 @@ fn foreign_expression(text: &str, reading: &reading::Reading) -> Option<TextProb
     let at = reading.doubt?.at;
     let expression = text.get(at..)?.strip_prefix("${{")?;
     let length = expression.find("}}").map_or(0, |end| end + "}}".len());
+    let hint = if expression[..length].contains("secrets.") {
+        "write `$NAME`, and `env: [NAME]` with the name of the secret in the skill"
+    } else {
+        "write `{title}` for an input `title`, `{date}` or another built-in name, and `$NAME` for a variable of `env`"
+    };
     Some(TextProblem::error(
         "foreign_expression",
         at..at + "${{".len() + length,
         "`${{ … }}` is not an expression of workerctl",
-        "write `{title}` for an input `title`, `{date}` or another built-in name, and `$NAME` for a variable of `env`",
+        hint,
     ))
 }
 

@@ -383,6 +383,8 @@ fn lists() {
 
 #[test]
 fn expressions_of_ci_systems_are_refused_where_the_shell_would_expand_them() {
+    let secret = ShellText::compile("echo ${{ secrets.A }}", &names(), Dialect::Sh).unwrap_err();
+    assert!(secret[0].hint.contains("`env: [NAME]`"), "{secret:?}");
     for text in [
         "echo ${{ github.sha }}",
         "echo \"${{ inputs.title }}\" {title}",
