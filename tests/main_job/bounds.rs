@@ -1,5 +1,7 @@
 //! Results that are too deep or too large for the engine's memory.
 
+use std::fmt::Write;
+
 use crate::workspace::Workspace;
 
 /// Each skill with the code of its failure.
@@ -29,14 +31,14 @@ const SKILLS: [(&str, &str, &str); 5] = [
 
 #[test]
 fn a_result_that_is_too_deep_or_too_large_fails_and_ends_no_engine() {
-    let skills: String = SKILLS
-        .iter()
-        .map(|(id, _, text)| {
-            format!(
-                "  - id: {id}\n    description: d\n    mutating: true\n    run: |\n      {text}\n"
-            )
-        })
-        .collect();
+    let mut skills = String::new();
+    for (id, _, text) in SKILLS {
+        writeln!(
+            skills,
+            "  - id: {id}\n    description: d\n    mutating: true\n    run: |\n      {text}"
+        )
+        .unwrap();
+    }
     let workspace = Workspace::with_skills(&format!(
         "{skills}  - {{id: fine, description: d, mutating: true, run: echo x >> fine}}\n"
     ));

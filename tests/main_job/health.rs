@@ -28,10 +28,7 @@ fn schedules_without_a_daemon_are_an_error() {
     );
     workspace.run(&["status"]).expect_code(1);
     let errors = errors_of_doctor(&workspace);
-    assert!(
-        errors[0].contains("1 schedule will not fire"),
-        "{errors:?}"
-    );
+    assert!(errors[0].contains("1 schedule will not fire"), "{errors:?}");
     assert_eq!(obstacles(&workspace, "nightly"), [json!("no_daemon")]);
     let metrics = workspace.run(&["metrics"]).expect_code(0).stdout;
     assert!(metrics.contains("workerctl_up 0\n"), "{metrics}");

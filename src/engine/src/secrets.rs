@@ -211,7 +211,9 @@ pub(super) fn check(
     let mut names = skill.env.iter();
     names.try_for_each(|name| {
         let found = value(name, &skill.secrets, environment, None);
-        found.map(drop).map_err(|refused| with_place(refused, skill))
+        found
+            .map(drop)
+            .map_err(|refused| with_place(refused, skill))
     })
 }
 

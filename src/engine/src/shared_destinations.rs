@@ -96,6 +96,11 @@ impl<'a> Destination<'a> {
         } else {
             format!("`{}` and `{}`", first.text, self.text)
         };
+        let placeholder = if own.worker == other.worker {
+            "`{skill}`"
+        } else {
+            "`{worker}`"
+        };
         Problem {
             code: CODE.to_owned(),
             severity: Severity::Warning,
@@ -104,11 +109,9 @@ impl<'a> Destination<'a> {
                 "`{own}` can overwrite the output of `{other}` ({}): both can write {texts}",
                 first.place
             ),
-            hint: Some(
-                "put `{worker}` or `{skill}` into the destination, or give each a directory of its own; nothing is to \
-                 be done if they share the file on purpose"
-                    .to_owned(),
-            ),
+            hint: Some(format!(
+                "put {placeholder} into each destination, or use another directory for each skill; if they share the file on purpose, ignore this warning"
+            )),
             worker: Some(own.worker.clone()),
             skill: Some(own.skill.clone()),
         }

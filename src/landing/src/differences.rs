@@ -43,7 +43,7 @@ fn subtree(
     if old == new {
         return Ok(());
     }
-    if path.iter().filter(|byte| **byte == b'/').count() > PATH_COMPONENTS_MAX {
+    if path.split(|byte| *byte == b'/').count() > PATH_COMPONENTS_MAX + 1 {
         return Err(git2::Error::from_str("is nested too deep"));
     }
     let odb = repo.odb()?;
