@@ -56,6 +56,7 @@ mod refusals;
 mod relocation;
 mod rendering;
 mod request;
+mod restricted;
 mod retries;
 mod run_factory;
 mod scheduler;

@@ -8,49 +8,30 @@ use std::path::{Path, PathBuf};
 
 use workerctl_trees::{PathChange, RunResult};
 
+use super::super::restricted::{Restricted, real};
 use super::super::work::Work;
 use super::Performer;
 use super::place::tree_spec;
-use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::catalog::definition_paths::names_within;
 use crate::git::{self, RepoPath};
 use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
-use crate::model::protected_files::ProtectedMatcher;
 use crate::model::spec::Gate;
 
-/// Git's modes of what brings more than its own name: a symbolic link and a submodule.
-const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
-
-/// What a sandboxed run changes only with a person's approval.
-struct Restricted {
-    definitions: DefinitionPaths,
-    /// Directories of `PATH`, relative to the repository.
-    programs: Vec<PathBuf>,
-    protected: ProtectedMatcher,
-}
-
-impl Restricted {
-    /// Why a change at a path, relative to the repository, is refused.
-    fn refuse(&self, path: &Path, is_way: bool, step: Step) -> Result<(), Failure> {
-        let shown = path.display();
-        let is_program = |directory: &PathBuf| {
-            path.starts_with(directory) || is_way && directory.starts_with(path)
-        };
-        if self.definitions.include(path, is_way) || self.programs.iter().any(is_program) {
-            let message = format!(
-                "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
-            );
-            return Err(Failure::new(step, "definitions_changed", message));
-        }
-        let text = path.to_string_lossy();
-        if self.protected.protect(&text) || is_way && self.protected.lead_through(&text) {
-            let message = format!(
-                "`{shown}` controls what agents and later runs may do, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`"
-            );
-            return Err(Failure::new(step, "protected_files", message));
-        }
-        Ok(())
-    }
+/// Refuses a change at a path, relative to the repository, that needs approval.
+fn refuse(restricted: &Restricted, path: &Path, mode: u32, step: Step) -> Result<(), Failure> {
+    let Some(code) = restricted.code(path, mode) else {
+        return Ok(());
+    };
+    let why = match code {
+        "definitions_changed" => "defines what is run",
+        _ => "controls what agents and later runs may do",
+    };
+    let message = format!(
+        "`{}` {why}, so a sandboxed run cannot change it without approval: change it yourself, or set `approval_required: true`",
+        path.display()
+    );
+    Err(Failure::new(step, code, message))
 }
 
 impl Performer {
@@ -68,13 +49,10 @@ impl Performer {
         let restricted = self.restricted(work, &real(workdir));
         for change in &change.changes {
             let path = change.path.as_path();
-            let is_way = change
-                .new
-                .as_ref()
-                .is_some_and(|new| MODES_OF_WAYS.contains(&new.mode));
+            let mode = change.new.as_ref().map_or(0, |new| new.mode);
             let found = refuse_own(&own, path, change.new.is_some(), step);
             let found = found.and_then(|()| match &restricted {
-                Some(restricted) => restricted.refuse(path, is_way, step),
+                Some(restricted) => refuse(restricted, path, mode, step),
                 None => Ok(()),
             });
             if found.is_err() && !is_checked_out(workdir, change) {
@@ -114,7 +92,7 @@ impl Performer {
                 }
                 refuse_own(&own, &name, true, step)?;
                 if let Some(restricted) = &restricted {
-                    restricted.refuse(&name, false, step)?;
+                    refuse(restricted, &name, 0, step)?;
                 }
             }
         }
@@ -134,24 +112,8 @@ impl Performer {
             return None;
         }
         let catalog = self.parts.definitions.current();
-        Some(Restricted {
-            definitions: catalog.definition_paths(repository),
-            programs: self.programs_in(repository),
-            protected: catalog.config.protected_files.matcher(),
-        })
-    }
-
-    /// Returns the directories of the engine's `PATH` that lie in a repository: the engine and skills with more rights
-    /// would execute what a result puts there.
-    fn programs_in(&self, repository: &Path) -> Vec<PathBuf> {
-        let path = self.parts.environment.get("PATH");
-        let directories = path.map_or("", String::as_str).split(':');
-        let directories = directories.filter(|one| one.starts_with('/'));
-        let inside = directories.filter_map(|one| {
-            let inside = real(one).strip_prefix(repository).map(Path::to_owned);
-            inside.ok().filter(|inside| !inside.as_os_str().is_empty())
-        });
-        inside.collect()
+        let environment = &self.parts.environment;
+        Some(Restricted::new(&catalog, environment, repository))
     }
 
     /// Where the engine itself writes in the checkout.
@@ -206,9 +168,4 @@ fn is_checked_out(workdir: &str, change: &PathChange) -> bool {
     let entry = git::head_entry(Path::new(workdir), &change.path).ok();
     let new = change.new.as_ref();
     entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
-}
-
-/// Without links; as it is where nothing is there.
-fn real(path: impl AsRef<Path>) -> PathBuf {
-    std::fs::canonicalize(&path).unwrap_or_else(|_| path.as_ref().to_owned())
 }
