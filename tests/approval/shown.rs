@@ -4,7 +4,7 @@ use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, skip};
 use crate::{asked, code, ended};
 
-const SKILLS: &str = r##"
+const SKILLS: &str = r#"
   - id: hides
     description: commits, and then many times without a change
     mutating: true
@@ -42,7 +42,7 @@ const SKILLS: &str = r##"
     description: the same without approval
     mutating: true
     run: *reverts
-"##;
+"#;
 
 fn bed() -> (Workspace, Daemon) {
     let workspace = Workspace::with_skills(SKILLS);
