@@ -104,6 +104,9 @@ fn every_changed_path_is_listed_and_protected_ones_come_first() {
     let first = place("A 100644 workers/z/worker.yaml  (protected)");
     assert!(first < place("A 100644 f01") && place("A 100755 f60") < place("diff --git"));
     assert!(shown.contains("(cut: the patch is larger than 4 MiB"));
+    let json = workspace.json(&["diff", &run]);
+    assert_eq!(json["changes"][0]["path"], protected);
+    assert_eq!(json["changed_count"], 61);
     // What is named for a list that is too long.
     let end = |name: &str| format!("refs/workerctl/runs/{run}/{name}");
     let listed = workspace.git(&["diff", "--name-status", &end("base"), &end("commit")]);

@@ -25,13 +25,20 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         path: args.path.clone(),
     };
     let patch = control.diff(&run, &query).map_err(suggest::run_meant)?;
+    let whole = args.path.is_none();
+    let changes = whole.then(|| control.changes(&run)).transpose()?;
     if session.json() {
-        session.print_json(&patch, "patch");
+        let shown = ShownDiff {
+            patch: &patch,
+            changes: changes.as_ref().map(|changes| &*changes.paths),
+            changed_count: changes.as_ref().map(|changes| changes.total),
+        };
+        session.print_json(&shown, "patch");
         return Ok(Exit::Ok);
     }
-    if args.path.is_none() {
+    if let Some(changes) = &changes {
         let id = control.run(&run)?.summary.run;
-        list(&mut session.io.out, &control.changes(&run)?, id);
+        list(&mut session.io.out, changes, id);
     }
     if patch.is_empty() {
         session.io.err.line("the run changed nothing");
@@ -44,6 +51,16 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         session.io.out.raw(&patch);
     }
     Ok(Exit::Ok)
+}
+
+/// The patch, and all changed paths unless one was asked for.
+#[derive(serde::Serialize)]
+struct ShownDiff<'a> {
+    patch: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<&'a [PathChange]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed_count: Option<u64>,
 }
 
 /// Lists all changed paths, protected ones first, as no patch can hide one of them then.
