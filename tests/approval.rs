@@ -17,6 +17,8 @@ mod corpus;
 mod killed;
 #[path = "approval/parked.rs"]
 mod parked;
+#[path = "approval/shown.rs"]
+mod shown;
 #[path = "approval/within_run.rs"]
 mod within_run;
 

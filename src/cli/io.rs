@@ -66,6 +66,14 @@ impl<'a> Stream<'a> {
         self.raw(&text);
     }
 
+    /// Writes a line with text of a run: what a terminal is too narrow for goes on in lines that begin with a sign, so that
+    /// it looks like no other line.
+    pub(crate) fn folded(&mut self, line: impl Into<Line>) {
+        for line in line.into().folded(self.columns.unwrap_or(usize::MAX)) {
+            self.line(line);
+        }
+    }
+
     /// Writes text for people: what a terminal is too narrow for goes on in the next line, indented.
     pub(crate) fn prose(&mut self, line: Line, indent: usize) {
         for line in line.wrapped(self.columns.unwrap_or(usize::MAX), indent) {

@@ -224,6 +224,49 @@ fn what_is_disallowed_is_neither_offered_nor_called() {
 }
 
 #[test]
+fn rules_of_paths_hold_for_what_links_lead_to() {
+    let read = |path: &str| ("read_file", json!({"path": path}));
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "PWNED"}));
+    let calls = [
+        read("docs/l/s.txt"),
+        read("docs/../docs/l/s.txt"),
+        read("docs/f"),
+        write("docs/l/s.txt"),
+        write("docs/l/new/t.txt"),
+        ("list_directory", json!({"path": "docs/l"})),
+        read("sec/s.txt"),
+        read("Sec/s.txt"),
+        read("docs/a.txt"),
+    ];
+    for more in [
+        "    allowed-tools: [Read(docs/**), Write(docs/**), LS(docs/**)]\n",
+        "    disallowed-tools: [Read(sec/**), Write(sec/**), LS(sec/**)]\n",
+    ] {
+        let rig = Rig::new(&changing(&format!("{LONG}{more}")), vec![text("never")]);
+        rig.workspace.write("docs/a.txt", "open\n");
+        for path in ["sec/s.txt", "Sec/s.txt"] {
+            rig.workspace.write(path, "SECRET\n");
+        }
+        let link =
+            |to, name| std::os::unix::fs::symlink(to, rig.workspace.root.join(name)).unwrap();
+        link("../sec", "docs/l");
+        link("l/s.txt", "docs/f");
+        rig.workspace.git(&["add", "-A"]);
+        rig.workspace.git(&["commit", "-q", "-m", "links"]);
+        let results = called(&rig, "change", &calls);
+        let (open, refused) = results.split_last().unwrap();
+        assert!(open.contains("open"), "{more}{open}");
+        for (result, asked) in refused.iter().zip(&calls) {
+            assert!(
+                result.starts_with('!') && result.contains("allowed"),
+                "{more}{asked:?}: {result}"
+            );
+        }
+        assert_eq!(rig.workspace.git(&["show", "HEAD:sec/s.txt"]), "SECRET\n");
+    }
+}
+
+#[test]
 fn a_restriction_that_is_not_understood_rejects_the_skill() {
     let rows = [
         ("allowed-tools: [Read, \"Bash(git *log)\"]", "allowed_tools"),

@@ -65,7 +65,16 @@ fn the_paths_that_a_run_changed_and_the_patch_of_each_are_given() {
     let changes = get("/changes");
     let change = |path: &str, status: &str, lines: [Value; 2]| {
         let [added, removed] = lines;
-        json!({"path": path, "status": status, "added": added, "removed": removed, "binary": false})
+        let mut change = json!({
+            "path": path, "status": status, "added": added, "removed": removed, "binary": false,
+            "protected": false
+        });
+        for (side, absent) in [("old_mode", "added"), ("mode", "deleted")] {
+            if status != absent {
+                change[side] = "100644".into();
+            }
+        }
+        change
     };
     let mut binary = change("bytes.bin", "added", [Value::Null, Value::Null]);
     binary["binary"] = true.into();

@@ -130,6 +130,43 @@ fn an_answer_counts_for_what_was_shown_and_for_nothing_else() {
 }
 
 #[test]
+fn a_script_that_is_exchanged_after_the_question_does_not_run() {
+    let skill = "
+  - {id: writes, description: d, mutating: true, run: {script: ./act.sh}, interface: {inputs: [{name: text, type: string}]}}
+";
+    let workspace = Workspace::with_skills(skill);
+    let write = |text: &str| {
+        workspace.write(
+            "workers/w/act.sh",
+            &format!("#!/bin/sh\necho {text} > {text}.txt\n"),
+        );
+    };
+    write("shown");
+    workspace.git(&["add", "-A"]);
+    workspace.git(&["update-index", "--chmod=+x", "workers/w/act.sh"]);
+    workspace.git(&["checkout-index", "-f", "workers/w/act.sh"]);
+    workspace.git(&["commit", "-q", "-m", "a script"]);
+    let daemon = Daemon::start(&workspace);
+    let mut client = connect(&workspace);
+    let (question, call) = asked(&mut client, "x");
+    write("other");
+    answer(&mut client, &question, "accept");
+    let refused = client.answer(call)["result"].clone();
+    assert!(
+        text_of(&refused).contains("are not what was agreed to any more"),
+        "{refused}"
+    );
+    assert!(workspace.read("other.txt").is_none());
+    // Consent to the script as it is now counts.
+    let (question, call) = asked(&mut client, "x");
+    answer(&mut client, &question, "accept");
+    let done = client.answer(call)["result"].clone();
+    assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
+    assert_eq!(workspace.read("other.txt").as_deref(), Some("other\n"));
+    daemon.stop();
+}
+
+#[test]
 fn what_cannot_run_is_refused_and_counted_without_a_question() {
     let workspace = Workspace::with_skills(SKILLS);
     let mut client = connect(&workspace);

@@ -293,6 +293,9 @@ impl Control for Scripted {
             added: Some(1),
             removed: Some(0),
             binary: false,
+            old_mode: None,
+            mode: Some("100644".to_owned()),
+            protected: false,
         }];
         Ok(Changes { paths, total: 7 })
     }

@@ -67,6 +67,7 @@ pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
         outputs: Vec::new(),
         changed: vec!["a\u{1b}b".into()],
         changed_count: 1,
+        protected_changes: Vec::new(),
         not_restored: Vec::new(),
         warnings: Vec::new(),
         thread_path: "/t.json".into(),

@@ -105,7 +105,7 @@ impl Wanted {
         if self.json {
             return out.raw(&json::record_line(line));
         }
-        out.line(self.shown(line));
+        out.folded(self.shown(line));
     }
 
     /// A line that its skill rewrites, in the place of what was shown of it before. The next line clears it.

@@ -119,6 +119,7 @@ pub(crate) fn detail() -> RunDetail {
         }],
         changed: vec!["workspace/reports/weekly.md".to_owned()],
         changed_count: 1,
+        protected_changes: Vec::new(),
         not_restored: Vec::new(),
         warnings: Vec::new(),
         thread_path: "/w/workspace/threads/T-1.json".to_owned(),

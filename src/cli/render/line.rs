@@ -23,6 +23,9 @@ pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
 /// What to do, and what is going on.
 pub(crate) const ACTIVE: Style = AnsiColor::Cyan.on_default();
 
+/// Begins what a terminal was too narrow for.
+pub(crate) const CONTINUED: &str = "↪ ";
+
 /// Ends every colour.
 const RESET: &str = "\u{1b}[0m";
 
@@ -164,6 +167,30 @@ impl Line {
         lines
     }
 
+    /// The line in lines of at most `width` columns, broken anywhere; all but the first begin with [`CONTINUED`].
+    pub(crate) fn folded(self, width: usize) -> Vec<Line> {
+        let (mut lines, mut line, mut used) = (Vec::new(), Line::new(), 0);
+        for piece in self.pieces {
+            let Piece::Text(style, mut text) = piece else {
+                line.pieces.push(piece);
+                continue;
+            };
+            loop {
+                let fits = fitting(&text, width.saturating_sub(used), used <= CONTINUED.width());
+                let rest = text.split_off(fits);
+                used += columns(&text);
+                line.pieces.push(Piece::Text(style, text));
+                if rest.is_empty() {
+                    break;
+                }
+                lines.push(std::mem::replace(&mut line, Line::of(DIM, CONTINUED)));
+                (text, used) = (rest, CONTINUED.width());
+            }
+        }
+        lines.push(line);
+        lines
+    }
+
     /// Columns of the longest word.
     pub(crate) fn longest_word(&self) -> usize {
         let words = self.clone().words();
@@ -230,6 +257,28 @@ impl From<String> for Line {
     }
 }
 
+/// Columns that a text takes at most: a tab leads to the next of the terminal's stops.
+fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+fn columns_of(c: char) -> usize {
+    match c {
+        '\t' => 8,
+        _ => c.width().unwrap_or(0),
+    }
+}
+
+/// Bytes of `text` that fit into `width` columns; one character at least if `at_least_one`.
+fn fitting(text: &str, width: usize, at_least_one: bool) -> usize {
+    let mut used = 0;
+    let mut places = text.char_indices().skip_while(|(at, c)| {
+        used += columns_of(*c);
+        used <= width || (*at == 0 && at_least_one)
+    });
+    places.next().map_or(text.len(), |(at, _)| at)
+}
+
 /// As much of `text` from its beginning as fits into `width` columns.
 fn prefix(text: &str, width: usize) -> &str {
     let mut used = 0;
@@ -245,6 +294,27 @@ fn prefix(text: &str, width: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folded_line_fits_and_its_continuations_are_marked() {
+        let text = "日本語 ab\tcd e\u{301}f".repeat(3);
+        for width in [1, 2, 3, 10, 40] {
+            let lines = Line::of(BOLD, "> ").output(GOOD, &text).folded(width);
+            let shown: Vec<String> = lines.iter().map(|line| line.paint(false)).collect();
+            for (nth, line) in shown.iter().enumerate() {
+                assert!(
+                    columns(line) <= width.max(CONTINUED.width() + 8),
+                    "{width}: {line}"
+                );
+                assert_eq!(line.starts_with(CONTINUED), nth > 0, "{width}: {line}");
+            }
+            let whole: Vec<_> = shown
+                .iter()
+                .map(|line| line.trim_start_matches(CONTINUED))
+                .collect();
+            assert_eq!(whole.concat(), format!("> {text}"), "{width}");
+        }
+    }
 
     #[test]
     fn nothing_that_a_terminal_obeys_gets_through() {

@@ -78,7 +78,7 @@ impl Progress {
         self.partial = None;
         self.clear(err);
         let text = Line::of(DIM, prefix).output(DIM, &line.text);
-        err.line(text.cut(LIVE_COLUMNS_MAX));
+        err.folded(text.cut(LIVE_COLUMNS_MAX));
         self.draw(err, now_ms);
     }
 

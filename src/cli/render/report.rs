@@ -19,6 +19,7 @@ use super::times;
 use crate::cli::io::Stream;
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
+use crate::model::legible::exact;
 use crate::model::outcome::Phase;
 use crate::model::{Outcome, StepResult, Zone};
 use crate::protocol::{RunDetail, RunSummary};
@@ -90,10 +91,10 @@ pub(crate) fn ending(out: &mut Stream<'_>, detail: &RunDetail) {
     files(out, detail);
     commit(out, detail);
     for path in &detail.not_restored {
-        out.line(Line::of(BAD, "  not restored  ").text(path));
+        out.folded(Line::of(BAD, "  not restored  ").text(path));
     }
     warnings(out, detail);
-    field(out, "thread", &detail.thread_path);
+    place(out, "thread", &detail.thread_path);
 }
 
 /// Prints warnings. A failed push is shown with the commit.
@@ -101,7 +102,7 @@ fn warnings(out: &mut Stream<'_>, detail: &RunDetail) {
     let push = detail.summary.push_error.as_deref();
     let is_shown = |warning: &&String| push.is_none_or(|error| !warning.ends_with(error));
     for warning in detail.warnings.iter().filter(is_shown) {
-        out.line(Line::of(CARE, "  warning  ").output(PLAIN, warning));
+        out.folded(Line::of(CARE, "  warning  ").output(PLAIN, warning));
     }
 }
 
@@ -113,11 +114,11 @@ pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
         None => None,
     };
     if let Some(first) = why.as_deref().and_then(|why| why.lines().next()) {
-        err.line(Line::from("  ").output(BAD, first));
+        err.folded(Line::from("  ").output(BAD, first));
     }
     if !detail.not_restored.is_empty() {
         let paths = detail.not_restored.join(", ");
-        err.line(Line::of(BAD, "  not restored  ").text(paths));
+        err.folded(Line::of(BAD, "  not restored  ").text(paths));
     }
     if let Some(next) = next_step(&detail.summary) {
         hint(err, &next);
@@ -136,7 +137,7 @@ pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
 pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     ending(out, detail);
     let summary = &detail.summary;
-    field(out, "log", &detail.log_path);
+    place(out, "log", &detail.log_path);
     field(out, "run", &summary.run.to_string());
     field(out, "title", &detail.title);
     field(out, "by", &detail.submitted_by);
@@ -152,7 +153,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(answer) = &detail.answer {
         out.line(Line::of(BOLD, "  answer"));
         for line in answer.lines().take(TAIL_LINES_MAX) {
-            out.line(Line::from("    ").output(PLAIN, line));
+            out.folded(Line::from("    ").output(PLAIN, line));
         }
         if answer.lines().nth(TAIL_LINES_MAX).is_some() {
             out.line(Line::of(DIM, "    …"));
@@ -173,15 +174,20 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
         out.line(Line::of(BOLD, format!("  timeline ({zone})")));
         for (at, event) in &detail.timeline {
             let at = times::clock_time(*at, zone);
-            out.line(Line::of(DIM, format!("    {at}  ")).text(event));
+            out.folded(Line::of(DIM, format!("    {at}  ")).text(event));
         }
     }
 }
 
 fn field(out: &mut Stream<'_>, name: &str, value: &str) {
     if !value.is_empty() {
-        out.line(Line::of(DIM, format!("  {name:<10} ")).text(value));
+        out.folded(Line::of(DIM, format!("  {name:<10} ")).text(value));
     }
+}
+
+/// A path of ours, whole, so that it can be copied.
+fn place(out: &mut Stream<'_>, name: &str, path: &str) {
+    out.line(Line::of(DIM, format!("  {name:<10} ")).text(path));
 }
 
 fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
@@ -199,7 +205,7 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
         Some(outcome) => {
             if let Some(text) = outcome.detail() {
                 for line in text.lines() {
-                    out.line(Line::from("  ").output(BAD, line));
+                    out.folded(Line::from("  ").output(BAD, line));
                 }
             }
             if matches!(outcome, Outcome::Succeeded) && summary.unverified {
@@ -246,7 +252,7 @@ fn tail(out: &mut Stream<'_>, text: &str) {
         out.line(Line::of(DIM, format!("      │ ({skipped} lines before)")));
     }
     for line in lines.iter().skip(skipped) {
-        out.line(Line::of(DIM, "      │ ").output(PLAIN, line));
+        out.folded(Line::of(DIM, "      │ ").output(PLAIN, line));
     }
 }
 
@@ -314,16 +320,16 @@ fn one_check(out: &mut Stream<'_>, check: &CheckRecord, of_attempt: Option<u32>)
             format!("  sandbox level {level}"),
         );
     }
-    out.line(line);
+    out.folded(line);
     if !matches!(check.verdict, Verdict::Failed | Verdict::Warned) {
         return;
     }
     for text in check.command.iter().flat_map(|command| command.lines()) {
-        out.line(Line::of(DIM, "      $ ").text(text));
+        out.folded(Line::of(DIM, "      $ ").text(text));
     }
     let ended = check.ended.as_ref().map(Ended::describe);
     for text in ended.iter().chain(&check.message) {
-        out.line(Line::from("      ").output(style, text));
+        out.folded(Line::from("      ").output(style, text));
     }
     tail(out, &check.output_tail);
 }
@@ -348,19 +354,21 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
         } else if !output.written {
             line = line.styled(DIM, "  not written");
         }
-        out.line(line);
+        out.folded(line);
     }
-    let others: Vec<&String> = detail
+    let protected = &detail.protected_changes;
+    let is_written = |path: &&String| {
+        written
+            .iter()
+            .any(|output| output.path.as_ref() == Some(path))
+    };
+    let changed = detail
         .changed
         .iter()
-        .filter(|path| {
-            !written
-                .iter()
-                .any(|output| output.path.as_ref() == Some(path))
-        })
-        .collect();
+        .filter(|path| !protected.contains(path));
+    let (outputs, others): (Vec<_>, Vec<_>) = changed.partition(is_written);
     let not_landed = not_landed(&detail.summary).filter(|_| detail.changed_count > 0);
-    if others.is_empty() && not_landed.is_none() {
+    if others.is_empty() && protected.is_empty() && not_landed.is_none() {
         return;
     }
     let heading = Line::of(BOLD, format!("  changed ({})", detail.changed_count));
@@ -368,11 +376,14 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
         Some(diff) => heading.text(format!(", not landed: `{diff}` shows it")),
         None => heading,
     });
-    for path in others.iter().take(PATHS_SHOWN_MAX) {
-        out.line(Line::from("    ").text(path));
+    for path in protected {
+        let line = Line::from("    ").text(exact(path));
+        out.folded(line.styled(CARE, "  definition or protected file"));
     }
-    let outputs = detail.changed.len() - others.len();
-    let told = outputs + others.len().min(PATHS_SHOWN_MAX);
+    for path in others.iter().take(PATHS_SHOWN_MAX) {
+        out.folded(Line::from("    ").text(path));
+    }
+    let told = protected.len() + outputs.len() + others.len().min(PATHS_SHOWN_MAX);
     let told = u64::try_from(told).unwrap_or(u64::MAX);
     let more = detail.changed_count.saturating_sub(told);
     if more > 0 {
@@ -406,7 +417,7 @@ fn results(out: &mut Stream<'_>, detail: &RunDetail) {
         if let Some(why) = why {
             line = line.output(DIM, &format!("  {why}"));
         }
-        out.line(line);
+        out.folded(line);
     }
 }
 

@@ -1,12 +1,14 @@
 //! What `Prepared`, `Restored` and `ResultRecorded` carry for the output rooms and for trees; opaque to the machine.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use workerctl_trees::{HeadState, RunResult, Start};
 
 use super::outputs::OutputStamp;
 use super::work::Work;
 use crate::git::Oid;
-use crate::machine::Event;
+use crate::machine::{Entry, Event, Run};
 
 /// The state before an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,22 +70,21 @@ impl Work {
         })
     }
 
-    /// What `ResultRecorded` recorded for the newest attempt.
-    pub(super) fn attempt_tree(&self) -> Option<AttemptTree> {
-        if !self.run.facts.recorded {
-            return None;
-        }
-        let mut entries = self.entries.iter().rev();
-        entries.find_map(|entry| match &entry.event {
-            Event::ResultRecorded { result, .. } => {
-                serde_json::from_value(result.tree.clone()).ok()
-            }
-            _ => None,
-        })
-    }
-
     /// What the newest attempt changed.
     pub(super) fn kept_result(&self) -> Option<KeptResult> {
-        self.attempt_tree()?.result
+        kept_result(&self.run, &self.entries)
     }
+}
+
+/// Returns what the newest attempt of a run changed, as its journal has it.
+pub(super) fn kept_result(run: &Run, entries: &[Arc<Entry>]) -> Option<KeptResult> {
+    if !run.facts.recorded {
+        return None;
+    }
+    let recorded = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::ResultRecorded { result, .. } => Some(result.tree.clone()),
+        _ => None,
+    })?;
+    let recorded: AttemptTree = serde_json::from_value(recorded).ok()?;
+    recorded.result
 }

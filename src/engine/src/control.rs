@@ -13,12 +13,14 @@ use super::inbox::Inbox;
 use super::prepares::Prepares;
 use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Request};
+use super::restricted::Restricted;
 use super::run_factory::{Origin, RunFactory};
 use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
 use super::{Host, listing, model_test, probe, reading, refusals, rendering, schedules};
 use super::{manual_trigger, output_files, patches, slot_pages};
 use crate::clock::Clock;
+use crate::git::checkouts;
 use crate::machine::{CancelKind, Event, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Problem, RunId};
@@ -136,6 +138,18 @@ impl EngineControl {
         shown.next().ok_or_else(|| schedules::unknown(&schedule))
     }
 
+    /// What a sandboxed run changes in the repository of a run only with approval.
+    fn restricted(&self, shown: &RunSnapshot) -> Restricted {
+        let tree = shown.spec.tree.as_ref();
+        let repository = tree.map_or(&shown.spec.workspace, |tree| &tree.workdir);
+        let factory = &self.factory;
+        Restricted::new(
+            &factory.definitions.current(),
+            &factory.environment,
+            &checkouts(std::path::Path::new(repository)),
+        )
+    }
+
     /// A run, live or from the store.
     pub(super) fn shown(&self, run: RunId) -> Result<Arc<RunSnapshot>, Diagnostic> {
         match self.view.run(run) {
@@ -190,6 +204,8 @@ impl Control for EngineControl {
         let mut detail = reading::detail(&shown);
         if let Some(view) = &mut detail.approval {
             approval::complete(view, &shown, &self.factory.state_dir);
+            detail.protected_changes =
+                patches::protected_changes(&shown, &self.restricted(&shown))?;
         }
         self.complete(&mut detail)?;
         self.add_push_errors(std::iter::once(&mut detail.summary));
@@ -264,7 +280,8 @@ impl Control for EngineControl {
     }
 
     fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
-        patches::changes(self.shown(self.resolve_id(run)?)?.as_ref())
+        let shown = self.shown(self.resolve_id(run)?)?;
+        patches::changes(&shown, &self.restricted(&shown))
     }
 
     fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {

@@ -35,6 +35,7 @@ mod host;
 mod in_force;
 mod inbox;
 mod kept;
+mod key_files;
 mod landings;
 mod listing;
 mod live;
@@ -49,6 +50,7 @@ mod patches;
 mod pool;
 mod prepares;
 mod probe;
+mod program_links;
 mod programs;
 mod reading;
 mod recovery;
@@ -56,6 +58,7 @@ mod refusals;
 mod relocation;
 mod rendering;
 mod request;
+mod restricted;
 mod retries;
 mod run_factory;
 mod scheduler;
@@ -484,10 +487,8 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
 /// A state directory inside the workspace is kept out of git.
 fn keep_out_of_git(workspace: &Path, state_dir: &Path) {
     let ignore = state_dir.join(".gitignore");
-    if state_dir.starts_with(workspace)
-        && !ignore.exists()
-        && let Err(error) = std::fs::write(&ignore, "*\n")
-    {
+    let is_missing = state_dir.starts_with(workspace) && !ignore.exists();
+    if is_missing && let Err(error) = std::fs::write(&ignore, "*\n") {
         tracing::warn!(%error, path = %ignore.display(), "the state could not be kept out of git");
     }
 }

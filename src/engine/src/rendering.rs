@@ -70,7 +70,7 @@ fn writes(spec: &RunSpec) -> Vec<String> {
     granted.cloned().collect()
 }
 
-/// SHA-256 in hex of what is asked for: the skill as it is defined, its inputs, the branch, what it may write. Nothing of it differs from one
+/// SHA-256 in hex of what is asked for: the skill as it is defined, its scripts, its inputs, the branch, what it may write. Nothing of it differs from one
 /// moment to the next, as rendered texts may. Of a sensitive input only that it is given.
 pub(super) fn digest(ready: &Ready) -> String {
     let spec = &ready.spec;
@@ -78,6 +78,7 @@ pub(super) fn digest(ready: &Ready) -> String {
     let asked = serde_json::json!([
         spec.skill.to_string(),
         spec.definition_digest,
+        spec.requires,
         spec.inputs,
         target,
         writes(spec)

@@ -27,6 +27,10 @@ pub struct ChangedPath {
     pub lines: Option<(u64, u64)>,
     /// Whether it is no text, before or after, as far as it was looked at.
     pub is_binary: bool,
+    /// Git's modes before and after; 0 if there is no file.
+    pub modes: (u32, u32),
+    /// Whether the caller wanted it first.
+    pub is_first: bool,
 }
 
 /// What was done to a path.
@@ -45,18 +49,27 @@ pub enum PathChange {
     },
 }
 
-/// The paths that were changed, in their order, at most `paths_max` of them; and how many there are.
+/// Returns the paths that were changed, at most `paths_max` of them, and how many there are: first those that `is_first`
+/// selects by path and new mode, then the others, each in their order.
 pub fn changed_paths(
     cwd: &Path,
     span: &Span,
     paths_max: usize,
+    is_first: &dyn Fn(&Path, u32) -> bool,
 ) -> Result<(Vec<ChangedPath>, usize), GitError> {
     let handle = Handle::open(cwd)?;
     let mut diff = handle.compared(span)?;
     handle.find_renames(&mut diff)?;
     let mut left = COMPARED_BYTES_MAX;
     let mut paths = Vec::new();
-    for (index, delta) in diff.deltas().enumerate().take(paths_max) {
+    let mut ordered: Vec<_> = diff.deltas().enumerate().collect();
+    let is_first = |delta: &DiffDelta<'_>| {
+        let mut files = [delta.old_file(), delta.new_file()].into_iter();
+        let mode = mode_of(&delta.new_file());
+        files.any(|file| file.path().is_some_and(|path| is_first(path, mode)))
+    };
+    ordered.sort_by_cached_key(|(index, delta)| (!is_first(delta), *index));
+    for (index, delta) in ordered.into_iter().take(paths_max) {
         let bytes = handle.bytes_of(&delta);
         let is_compared = bytes <= left;
         let (mut lines, mut is_binary) = (None, false);
@@ -70,6 +83,8 @@ pub fn changed_paths(
             change,
             lines,
             is_binary,
+            modes: (mode_of(&delta.old_file()), mode_of(&delta.new_file())),
+            is_first: is_first(&delta),
         });
     }
     Ok((paths, diff.deltas().len()))
@@ -214,6 +229,11 @@ impl Handle {
         let (bytes, _) = self.repo.odb()?.read_header(id)?;
         Ok(bytes as u64)
     }
+}
+
+/// Git's mode of a file; 0 if there is none.
+fn mode_of(file: &git2::DiffFile<'_>) -> u32 {
+    u32::from(file.mode())
 }
 
 fn change_of(delta: &DiffDelta<'_>) -> (String, PathChange) {

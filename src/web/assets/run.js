@@ -54,7 +54,7 @@ const Change = part(({run, file:f}) => {
   const [open, set] = useState(false), patch = useLoad(async () => (open ? (await ask(`runs/${run}/diff`, {path:f.path})).text() : undefined), open);
   const draw = text => (text ? Patch({text:text[0] === '"' ? JSON.parse(text) : text}) : empty('There is no text to compare.'));
   return li(details({ontoggle:event => set(event.target.open)}, summary(em(f.status), span.mono(f.from && [cut(f.from), ' → '], cut(f.path)),
-    f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
+    f.protected && small('protected'), f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
         open && loaded(patch, draw)));
 });
 const Changes = part(({run:{summary:s, changed_count}}) => {

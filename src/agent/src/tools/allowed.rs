@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::built_in::BuiltIn;
 use super::command::{is_literal, simple_command};
 use super::patterns::path_pattern;
-use super::root::relative_to;
+use super::root::places;
 
 /// What a model may call, as a list of items says it. An empty list allows nothing.
 ///
@@ -16,7 +16,7 @@ use super::root::relative_to;
 /// - `Bash(git status)`: exactly this command.
 /// - `Bash(git add:*)`, `Bash(git add *)`: commands that begin with these words.
 /// - `Read(src/**)`, `Edit(/docs/*.md)`: the tool, for paths relative to the root that match; only `**`
-///   passes a `/`. `Glob` and `Grep` see whole directories, so for them a pattern ends in `/**` or names one
+///   passes a `/`. If links are on the way, the path that they lead to has to match too. `Glob` and `Grep` see whole directories, so for them a pattern ends in `/**` or names one
 ///   file or directory.
 /// - `mcp__server`, `mcp__server__*`, `mcp__server__tool`: tools of a server.
 /// - Other names, with or without brackets, are tools that there are not here, and allow nothing.
@@ -26,8 +26,7 @@ use super::root::relative_to;
 /// # Limits
 ///
 /// A rule of words does not know what the command does with the words behind them: `git -c core.pager=x log`
-/// runs `x` under `Bash(git:*)`, as `find`, `xargs`, `env` and any interpreter run what they are given. A
-/// rule of paths is about names: where the root holds a link, its target may match no rule.
+/// runs `x` under `Bash(git:*)`, as `find`, `xargs`, `env` and any interpreter run what they are given.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
     rules: Vec<AllowRule>,
@@ -76,7 +75,7 @@ impl Allowed {
     pub fn parse(items: &[String]) -> Result<Self, NotUnderstood> {
         let mut rules = Vec::new();
         for item in items {
-            let grant = read_grant(item)?;
+            let grant = read_grant(item, false)?;
             rules.extend(grant.map(|grant| AllowRule {
                 item: item.trim().to_owned(),
                 grant,
@@ -160,14 +159,16 @@ fn refused_command(rules: &[&AllowRule], command: &str) -> Option<String> {
 
 /// Why no rule allows the path.
 fn refused_path(rules: &[&AllowRule], path: &str, root: &Path, cwd: &Path) -> Option<String> {
-    let Some(place) = relative_to(root, cwd, path) else {
+    let Some(places) = places(root, cwd, path) else {
         return Some(format!("`{path}` is outside the working area"));
     };
-    let allowed = rules.iter().any(|rule| rule.grant.covers_path(&place));
-    (!allowed).then(|| {
-        let place = place.display();
-        format!("`{place}` is not among the paths that are allowed")
-    })
+    let refused = places
+        .iter()
+        .find(|place| !rules.iter().any(|rule| rule.grant.covers_path(place)))?;
+    let refused = refused.display();
+    Some(format!(
+        "`{refused}` is not among the paths that are allowed"
+    ))
 }
 
 impl PathRule {
@@ -197,18 +198,19 @@ fn quoted(rules: &[&AllowRule]) -> String {
     format!("allowed: {}", items.collect::<Vec<_>>().join(", "))
 }
 
-/// Reads an item of a list of tools; `None` if it names a tool of another program.
+/// Reads an item of a list of tools; `None` if it names a tool of another program. `any_case`: patterns of paths match names
+/// that differ only in case.
 ///
 /// # Errors
 /// The item cannot be understood.
-pub(super) fn read_grant(item: &str) -> Result<Option<Grant>, NotUnderstood> {
-    grant(item.trim()).map_err(|why| NotUnderstood {
+pub(super) fn read_grant(item: &str, any_case: bool) -> Result<Option<Grant>, NotUnderstood> {
+    grant(item.trim(), any_case).map_err(|why| NotUnderstood {
         item: item.to_owned(),
         why,
     })
 }
 
-fn grant(item: &str) -> Result<Option<Grant>, String> {
+fn grant(item: &str, any_case: bool) -> Result<Option<Grant>, String> {
     let (name, pattern) = match item.split_once('(') {
         None => (item, None),
         Some((name, rest)) => {
@@ -234,7 +236,7 @@ fn grant(item: &str) -> Result<Option<Grant>, String> {
         Some("") => return Err("the brackets are empty".to_owned()),
         Some("*") if tool == BuiltIn::Bash => Grant::Tool(tool),
         Some(pattern) if tool == BuiltIn::Bash => command_grant(pattern)?,
-        Some(pattern) => Grant::Paths(tool, path_rule(pattern)?),
+        Some(pattern) => Grant::Paths(tool, path_rule(pattern, any_case)?),
     };
     Ok(Some(grant))
 }
@@ -272,7 +274,7 @@ fn command_grant(pattern: &str) -> Result<Grant, String> {
     })
 }
 
-fn path_rule(pattern: &str) -> Result<PathRule, String> {
+fn path_rule(pattern: &str, any_case: bool) -> Result<PathRule, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err("paths are relative to the root: begin them with `/` or a name".to_owned());
     }
@@ -289,7 +291,7 @@ fn path_rule(pattern: &str) -> Result<PathRule, String> {
         other => other.strip_suffix("/**"),
     };
     Ok(PathRule {
-        tree: tree.map(path_pattern).transpose()?,
-        matcher: path_pattern(&relative)?,
+        tree: tree.map(|tree| path_pattern(tree, any_case)).transpose()?,
+        matcher: path_pattern(&relative, any_case)?,
     })
 }

@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::allowed::{Grant, NotUnderstood, read_grant};
 use super::built_in::BuiltIn;
 use super::command::simple_command;
-use super::root::relative_to;
+use super::root::places;
 
 /// What a model may not call, whatever else allows it. Items are those of [`Allowed`](super::Allowed).
 ///
+/// A path is forbidden if its names or what its links lead to match, in any case: some file systems compare names without it.
 /// A tool without a pattern is not offered. `Edit` forbids `Write` too, and `Read` forbids `Grep`, because these do the
 /// same. If commands are forbidden by their words, a command that is not surely one simple command is refused.
 ///
@@ -30,7 +31,7 @@ impl Disallowed {
     pub fn parse(items: &[String]) -> Result<Self, NotUnderstood> {
         let mut rules = Vec::new();
         for item in items {
-            let found = read_grant(item)?;
+            let found = read_grant(item, true)?;
             let more = found.as_ref().and_then(does_the_same);
             rules.extend(found.into_iter().chain(more));
         }
@@ -75,8 +76,10 @@ impl Disallowed {
             })?;
             rules().any(|rule| rule.covers_command(&words))
         } else {
-            let place = relative_to(root, cwd, arguments.text("path"));
-            place.is_some_and(|place| rules().any(|rule| rule.covers_path(&place)))
+            let mut places = places(root, cwd, arguments.text("path"))
+                .into_iter()
+                .flatten();
+            places.any(|place| rules().any(|rule| rule.covers_path(&place)))
         };
         if is_forbidden { forbidden() } else { Ok(()) }
     }

@@ -74,7 +74,9 @@ struct FileFilter {
 
 impl FileFilter {
     fn new(glob: &str) -> Result<Self, ToolError> {
-        let compiled = (!glob.is_empty()).then(|| path_pattern(glob)).transpose();
+        let compiled = (!glob.is_empty())
+            .then(|| path_pattern(glob, false))
+            .transpose();
         let pattern = compiled
             .map_err(|problem| ToolError::Arguments(format!("`glob` is not usable: {problem}")))?;
         Ok(Self {

@@ -53,7 +53,7 @@ pub(super) fn list_directory(
 }
 
 pub(super) fn glob(root: &FileRoot, arguments: CheckedArguments) -> Result<String, ToolError> {
-    let pattern = path_pattern(arguments.text("pattern"))
+    let pattern = path_pattern(arguments.text("pattern"), false)
         .map_err(|problem| ToolError::Arguments(format!("`pattern` is not usable: {problem}")))?;
     let start = arguments.text("path");
     let directory = root.open_directory(start)?;

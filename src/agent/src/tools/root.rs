@@ -128,6 +128,20 @@ fn real_place(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
+/// Returns where `path`, which starts from `cwd`, is below `root`: by its names, and by what its links lead to. Rules about
+/// paths have to consider both. `None` outside.
+pub(super) fn places(root: &Path, cwd: &Path, path: &str) -> Option<[PathBuf; 2]> {
+    if path.len() > PATH_BYTES_MAX {
+        return None;
+    }
+    let real = real_place(root);
+    let mut roots = [root, &real].into_iter();
+    let named = roots.find_map(|root| relative_to(root, cwd, path))?;
+    let target = real_place(&real.join(&named));
+    let target = target.strip_prefix(&real).ok()?.to_owned();
+    Some([named, target])
+}
+
 /// `path`, which starts from `cwd`, relative to `root`; `None` outside of it. `..` removes the name before
 /// it, without a look at links, so that rules about paths and what is opened agree.
 pub(super) fn relative_to(root: &Path, cwd: &Path, path: &str) -> Option<PathBuf> {

@@ -25,7 +25,7 @@ pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
         out.line(Line::of(BOLD, "  message"));
         let message = message.trim();
         for line in message.split('\n') {
-            out.line(Line::from("    ").text(exact(line)));
+            out.folded(Line::from("    ").text(exact(line)));
         }
     }
     if !detail.inputs.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        out.line(
+        out.folded(
             Line::from("    ")
                 .text(exact(name))
                 .text(" = ")
@@ -67,7 +67,7 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     out.line(Line::of(CARE, format!("  {what} waits for approval")));
     if let Some(command) = &view.command {
         for line in command.trim_end().split('\n') {
-            out.line(Line::of(DIM, "      $ ").text(exact(line)));
+            out.folded(Line::of(DIM, "      $ ").text(exact(line)));
         }
     }
     let held = view.result.iter().flat_map(|result| &result.outputs);
@@ -76,7 +76,7 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
             "  {}, published when it is approved",
             times::bytes(output.bytes)
         );
-        out.line(
+        out.folded(
             Line::from("    ")
                 .text(exact(&output.path))
                 .styled(DIM, size),
@@ -84,12 +84,12 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     }
     field(out, "sandbox", &view.sandbox);
     if let Some(place) = &view.outputs_in {
-        field(out, "look at", place);
+        super::place(out, "look at", place);
     }
     if !view.checkpoints.is_empty() {
         out.line(Line::of(BOLD, "  to be looked at"));
         for one in &view.checkpoints {
-            out.line(Line::of(ACTIVE, "    ☐ ").text(exact(one)));
+            out.folded(Line::of(ACTIVE, "    ☐ ").text(exact(one)));
         }
     }
     let short: String = digest.chars().take(DIGEST_CHARS).collect();

@@ -16,7 +16,7 @@ pub(super) fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     for attempt in &detail.attempts {
         out.line(attempt_line(attempt, zone));
         if let Some(failure) = &attempt.failure {
-            out.line(Line::from("       ").output(BAD, &failure.to_string()));
+            out.folded(Line::from("       ").output(BAD, &failure.to_string()));
         }
     }
 }

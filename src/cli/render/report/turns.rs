@@ -28,9 +28,6 @@ pub(super) fn show(out: &mut Stream<'_>, turns: &[TurnView]) {
             turn.tokens.sum(),
             money.unwrap_or_default()
         );
-        out.prose(
-            Line::of(DIM, format!("    {:>4}  ", turn.turn)).output(PLAIN, &text),
-            10,
-        );
+        out.folded(Line::of(DIM, format!("    {:>4}  ", turn.turn)).output(PLAIN, &text));
     }
 }

@@ -43,9 +43,18 @@ pub struct PathChange {
     pub removed: Option<u64>,
     /// Whether it is no text, before or after.
     pub binary: bool,
+    /// Git's mode before, in octal, such as `100644`; absent: there was no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_mode: Option<String>,
+    /// Git's mode after; absent: it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Whether a sandboxed run changes it only with approval: a definition or a protected file.
+    #[serde(default)]
+    pub protected: bool,
 }
 
-/// The paths that a run changed, in their order, bounded.
+/// The paths that a run changed, protected ones first, bounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The first of them.

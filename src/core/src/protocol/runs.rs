@@ -343,6 +343,9 @@ pub struct RunDetail {
     pub changed: Vec<String>,
     /// How many paths it changed in all.
     pub changed_count: u64,
+    /// Definitions and protected files among them if its result waits for approval, at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected_changes: Vec<String>,
     /// Paths that could not be put back, with the reason.
     pub not_restored: Vec<String>,
     /// Things worth knowing that changed nothing.

@@ -448,6 +448,7 @@ impl<'a> Story<'a> {
             outputs: self.outputs.clone(),
             changed: self.changed.clone(),
             changed_count: self.changed_count,
+            protected_changes: Vec::new(),
             not_restored: self.not_restored_lines(),
             warnings: self.run.facts.warnings.clone(),
             thread_path: paths.document.clone(),

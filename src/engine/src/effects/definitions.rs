@@ -4,73 +4,45 @@
 //! force before it lands. Nothing is frozen at submission: what names a definition is one itself, so that the set changes
 //! by a person's hand only, and a path that became part of it meanwhile is found before the landing.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use workerctl_trees::{PathChange, RunResult};
 
+use super::super::restricted::{Restricted, real};
 use super::super::work::Work;
 use super::Performer;
 use super::place::tree_spec;
-use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::catalog::definition_paths::names_within;
 use crate::git::{self, Checkout, RepoPath};
 use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
-use crate::model::protected_files::ProtectedMatcher;
 use crate::model::spec::Gate;
 
-/// Git's modes of what brings more than its own name: a symbolic link and a submodule.
-const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
-
-/// What a sandboxed run changes only with a person's approval.
-struct Restricted {
-    /// One item for each checkout of the repository: a result is written to the checkout of its branch.
-    checkouts: Vec<CheckoutPaths>,
-    protected: ProtectedMatcher,
-    /// How a person can approve the result.
-    remedy: &'static str,
+/// Refuses a change at a path, relative to the repository, that needs approval; `shown` is its name in the message.
+fn refuse(
+    restricted: &Restricted,
+    (path, shown): (&Path, &str),
+    mode: u32,
+    (step, remedy): (Step, &str),
+) -> Result<(), Failure> {
+    let Some(code) = restricted.code(path, mode) else {
+        return Ok(());
+    };
+    let why = match code {
+        "definitions_changed" => "defines what is run",
+        _ => "controls what agents and later runs may do",
+    };
+    let message = format!(
+        "`{shown}` {why}, so a sandboxed run cannot change it without approval: change it yourself, or set `{remedy}`"
+    );
+    Err(Failure::new(step, code, message))
 }
 
-/// The paths of one checkout, relative to it, that a sandboxed run does not change.
-struct CheckoutPaths {
-    definitions: DefinitionPaths,
-    /// Directories and programs of `PATH`.
-    programs: Vec<PathBuf>,
-    /// Targets of protected links, and files of keys and tokens.
-    protected: Vec<PathBuf>,
-}
-
-impl Restricted {
-    /// Refuses a change at a path, relative to the repository; `shown` is its name in messages.
-    fn refuse(&self, path: &Path, shown: &str, is_way: bool, step: Step) -> Result<(), Failure> {
-        let folded = PathBuf::from(path.to_string_lossy().to_lowercase());
-        let meets =
-            |named: &PathBuf| folded.starts_with(named) || is_way && named.starts_with(&folded);
-        let defines = |checkout: &CheckoutPaths| {
-            checkout.definitions.include(path, is_way) || checkout.programs.iter().any(meets)
-        };
-        let remedy = self.remedy;
-        if self.checkouts.iter().any(defines) {
-            let message = format!(
-                "`{shown}` defines what is run, so a sandboxed run cannot change it without approval: change it yourself, or {remedy}"
-            );
-            return Err(Failure::new(step, "definitions_changed", message));
-        }
-        let text = path.to_string_lossy();
-        let mut named = self
-            .checkouts
-            .iter()
-            .flat_map(|checkout| &checkout.protected);
-        if self.protected.protect(&text)
-            || is_way && self.protected.lead_through(&text)
-            || named.any(meets)
-        {
-            let message = format!(
-                "`{shown}` controls what agents and later runs may do, so a sandboxed run cannot change it without approval: change it yourself, or {remedy}"
-            );
-            return Err(Failure::new(step, "protected_files", message));
-        }
-        Ok(())
+/// Returns the key that lets a person approve the result of a run.
+fn remedy(work: &Work) -> &'static str {
+    match work.spec.plan.approval {
+        Some(_) => "approval: {before: landing}",
+        None => "approval_required: true",
     }
 }
 
@@ -93,13 +65,13 @@ impl Performer {
         let restricted = self.restricted(work, &checkouts);
         for change in &change.changes {
             let path = change.path.as_path();
-            let is_way = change
-                .new
-                .as_ref()
-                .is_some_and(|new| MODES_OF_WAYS.contains(&new.mode));
+            let mode = change.new.as_ref().map_or(0, |new| new.mode);
             let found = refuse_own(&own, path, change.new.is_some(), step);
             let found = found.and_then(|()| match &restricted {
-                Some(restricted) => restricted.refuse(path, &path.to_string_lossy(), is_way, step),
+                Some(restricted) => {
+                    let shown = path.to_string_lossy();
+                    refuse(restricted, (path, &shown), mode, (step, remedy(work)))
+                }
                 None => Ok(()),
             });
             if found.is_err() && !is_checked_out(workdir, change) {
@@ -140,7 +112,7 @@ impl Performer {
                 }
                 refuse_own(&own, &name, true, step)?;
                 if let Some(restricted) = &restricted {
-                    restricted.refuse(&name, output, false, step)?;
+                    refuse(restricted, (&name, output), 0, (step, remedy(work)))?;
                 }
             }
         }
@@ -156,55 +128,12 @@ impl Performer {
     }
 
     fn restricted(&self, work: &Work, checkouts: &[Checkout]) -> Option<Restricted> {
-        let approval = work.spec.plan.approval.as_ref();
         if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
             return None;
         }
         let catalog = self.parts.definitions.current();
-        let protected = catalog.config.protected_files.matcher();
-        let keys = self.key_files();
-        let programs = self.programs();
-        let paths = |checkout: &Checkout| {
-            let root = &checkout.workdir;
-            let named = |path: &PathBuf| names_within(root, path);
-            let links = checkout.links().into_iter();
-            let links =
-                links.filter(|link| protected.protect(link) || protected.lead_through(link));
-            let links = links.map(|link| root.join(link));
-            CheckoutPaths {
-                definitions: catalog.definition_paths(root),
-                programs: programs.iter().flat_map(named).collect(),
-                protected: links
-                    .chain(keys.iter().cloned())
-                    .flat_map(|path| named(&path))
-                    .collect(),
-            }
-        };
-        Some(Restricted {
-            checkouts: checkouts.iter().map(paths).collect(),
-            remedy: approval.map_or(
-                "set `approval_required: true`",
-                |_| "set `approval: {before: landing}`",
-            ),
-            protected,
-        })
-    }
-
-    /// Returns the directories of the engine's `PATH`, and the targets of the links in them: the engine and skills with
-    /// more rights would execute what a result puts there.
-    fn programs(&self) -> Vec<PathBuf> {
-        let path = self
-            .parts
-            .environment
-            .get("PATH")
-            .map_or("", String::as_str);
-        let directories = path.split(':').filter(|one| one.starts_with('/'));
-        let directories: BTreeSet<PathBuf> = directories.map(real).collect();
-        let links = directories
-            .iter()
-            .flat_map(|directory| self.program_links.of(directory));
-        let links: Vec<PathBuf> = links.collect();
-        directories.into_iter().chain(links).collect()
+        let environment = &self.parts.environment;
+        Some(Restricted::new(&catalog, environment, checkouts))
     }
 
     /// Where the engine itself writes in the checkout.
@@ -259,9 +188,4 @@ fn is_checked_out(workdir: &str, change: &PathChange) -> bool {
     let entry = git::head_entry(Path::new(workdir), &change.path).ok();
     let new = change.new.as_ref();
     entry.is_some_and(|entry| entry == new.map(|new| (new.oid.clone(), new.mode)))
-}
-
-/// Without links; as it is where nothing is there.
-fn real(path: impl AsRef<Path>) -> PathBuf {
-    std::fs::canonicalize(&path).unwrap_or_else(|_| path.as_ref().to_owned())
 }

@@ -39,7 +39,6 @@ pub(super) mod notes;
 mod notify;
 mod place;
 mod prepare;
-mod program_links;
 pub(super) mod push;
 mod record;
 mod restore;
@@ -107,7 +106,6 @@ pub(super) struct Performer {
     notes: Notes,
     scratch: Scratch,
     walls: walls::Walls,
-    program_links: program_links::ProgramLinks,
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
@@ -132,7 +130,6 @@ impl Performer {
             notes: Notes::new(&parts.state_dir),
             scratch: Scratch::new(&parts.state_dir),
             walls: walls::Walls::default(),
-            program_links: program_links::ProgramLinks::default(),
             parts,
             trees: Mutex::default(),
             turns: Mutex::default(),

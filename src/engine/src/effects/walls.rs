@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use super::super::key_files;
 use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
-use super::super::{broken_definitions, model_keys, secrets};
 use super::place::Place;
 use super::{Performer, lock};
 use crate::clock::Clock;
@@ -161,20 +161,7 @@ impl Performer {
     /// secrets of skills.
     pub(super) fn key_files(&self) -> Vec<PathBuf> {
         let (catalog, environment) = (self.parts.definitions.current(), &self.parts.environment);
-        let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
-        let of_schedules = catalog.schedules.iter().map(|one| &one.policy.notify);
-        let mut files = model_keys::files(&catalog.config, environment);
-        files.extend(model_keys::files_of_notify(
-            of_workers.chain(of_schedules),
-            environment,
-        ));
-        let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
-        let programs = skills
-            .clone()
-            .filter_map(|skill| skill.agent.program.as_deref());
-        files.extend(model_keys::files_of_programs(programs, environment));
-        files.extend(skills.flat_map(|skill| secrets::files(skill, environment)));
-        files.extend(broken_definitions::named_files(&catalog, environment));
+        let files = key_files::named(&catalog, environment);
         let mut keys = lock(&self.walls.keys);
         keys.extend(files);
         keys.iter().cloned().collect()

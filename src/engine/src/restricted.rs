@@ -1,0 +1,103 @@
+//! Files that a sandboxed run changes only with approval: definitions, programs of `PATH`, and protected files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{key_files, program_links};
+use crate::catalog::Catalog;
+use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::git::Checkout;
+use crate::model::protected_files::ProtectedMatcher;
+
+/// Git's modes of what brings more than its own name: a symbolic link and a submodule.
+const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
+
+/// The restricted files of a repository.
+pub(super) struct Restricted {
+    /// One item for each checkout of the repository: a result is written to the checkout of its branch.
+    checkouts: Vec<CheckoutPaths>,
+    protected: ProtectedMatcher,
+}
+
+/// The restricted files of one checkout, relative to it.
+struct CheckoutPaths {
+    definitions: DefinitionPaths,
+    /// Directories and programs of `PATH`.
+    programs: Vec<PathBuf>,
+    /// Targets of protected links, and files of keys and tokens.
+    protected: Vec<PathBuf>,
+}
+
+impl Restricted {
+    /// Reads the definitions in force; `environment` is that of the engine.
+    pub(super) fn new(
+        catalog: &Catalog,
+        environment: &BTreeMap<String, String>,
+        checkouts: &[Checkout],
+    ) -> Restricted {
+        let protected = catalog.config.protected_files.matcher();
+        let keys = key_files::named(catalog, environment);
+        let programs = programs(environment);
+        let paths = |checkout: &Checkout| {
+            let root = &checkout.workdir;
+            let named = |path: &PathBuf| names_within(root, path);
+            let links = checkout.links().into_iter();
+            let links =
+                links.filter(|link| protected.protect(link) || protected.lead_through(link));
+            let links = links
+                .map(|link| root.join(link))
+                .chain(keys.iter().cloned());
+            CheckoutPaths {
+                definitions: catalog.definition_paths(root),
+                programs: programs.iter().flat_map(named).collect(),
+                protected: links.flat_map(|path| named(&path)).collect(),
+            }
+        };
+        Restricted {
+            checkouts: checkouts.iter().map(paths).collect(),
+            protected,
+        }
+    }
+
+    /// Returns the code with which a change at a path, relative to the repository, is refused without approval. `mode` is
+    /// that of the new file; 0 if it is deleted.
+    pub(super) fn code(&self, path: &Path, mode: u32) -> Option<&'static str> {
+        let is_way = MODES_OF_WAYS.contains(&mode);
+        let text = path.to_string_lossy();
+        let folded = PathBuf::from(text.to_lowercase());
+        let meets =
+            |named: &PathBuf| folded.starts_with(named) || is_way && named.starts_with(&folded);
+        let defines = |checkout: &CheckoutPaths| {
+            checkout.definitions.include(path, is_way) || checkout.programs.iter().any(meets)
+        };
+        if self.checkouts.iter().any(defines) {
+            return Some("definitions_changed");
+        }
+        let mut named = self
+            .checkouts
+            .iter()
+            .flat_map(|checkout| &checkout.protected);
+        let is_protected = self.protected.protect(&text)
+            || is_way && self.protected.lead_through(&text)
+            || named.any(meets);
+        is_protected.then_some("protected_files")
+    }
+}
+
+/// Returns the directories of the engine's `PATH`, and the links in them: the engine and skills with more rights would
+/// execute what a result puts there.
+fn programs(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let path = environment.get("PATH").map_or("", String::as_str);
+    let directories = path.split(':').filter(|one| one.starts_with('/'));
+    let directories: BTreeSet<PathBuf> = directories.map(real).collect();
+    let links = directories
+        .iter()
+        .flat_map(|directory| program_links::in_directory(directory));
+    let links: Vec<PathBuf> = links.collect();
+    directories.into_iter().chain(links).collect()
+}
+
+/// Without links; as it is where nothing is there.
+pub(super) fn real(path: impl AsRef<Path>) -> PathBuf {
+    std::fs::canonicalize(&path).unwrap_or_else(|_| path.as_ref().to_owned())
+}
