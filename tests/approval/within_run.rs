@@ -178,7 +178,11 @@ fn a_command_with_a_cleared_environment_decides_nothing() {
 
 #[test]
 fn a_command_that_outlives_its_engine_hosts_none() {
-    for env in ["", "cd /; env -i PATH=\"$PATH\" HOME=\"$HOME\""] {
+    for env in [
+        "",
+        "cd /; env -i PATH=\"$PATH\" HOME=\"$HOME\"",
+        "WORKERCTL_WORKSPACE=/elsewhere",
+    ] {
         outlives_its_engine(env);
     }
 }
@@ -205,7 +209,7 @@ fn outlives_its_engine(env: &str) {
     let said = eventually("it asked", || {
         std::fs::read_to_string(workspace.home.join("done")).ok()
     });
-    assert!(said.contains("no engine listens"), "{said}");
+    assert!(said.contains("`workerctl resolve` is for people"), "{said}");
     let daemon = Daemon::start(&workspace);
     ended(&workspace, &run);
     daemon.stop();

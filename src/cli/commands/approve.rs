@@ -3,6 +3,7 @@
 use super::run::conclude;
 use crate::cli::exit::Exit;
 use crate::cli::follow::{Follow, OnInterrupt, SignalListener, follow};
+use crate::cli::globals::expect_person;
 use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind};
@@ -31,6 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    expect_person("workerctl approve")?;
     let accept = if args.no_wait {
         Accept::RunningOnly
     } else {

@@ -1,6 +1,7 @@
 //! `deny RUN`
 
 use crate::cli::exit::Exit;
+use crate::cli::globals::expect_person;
 use crate::cli::render::report;
 use crate::cli::session::{Accept, Session, run_decided};
 use crate::cli::suggest;
@@ -17,6 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    expect_person("workerctl deny")?;
     let control = session.connect(Accept::RunningElseHosted)?;
     let run = run_decided(control.as_ref(), &args.run)?;
     let request = DenyRequest {

@@ -5,7 +5,7 @@ use crate::cli::io::Stream;
 use crate::cli::render::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
-use crate::model::legible::exact;
+use crate::model::legible::{exact, marked};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{ChangeStatus, Changes, DiffQuery, PathChange};
 
@@ -121,7 +121,7 @@ fn styled(line: &str) -> Line {
         Some(b'@') => ACTIVE,
         _ => PLAIN,
     };
-    Line::of(style, line)
+    Line::of(style, marked(line))
 }
 
 #[cfg(test)]

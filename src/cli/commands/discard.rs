@@ -1,6 +1,7 @@
 //! `discard RUN`
 
 use crate::cli::exit::Exit;
+use crate::cli::globals::expect_person;
 use crate::cli::render::diagnostic;
 use crate::cli::render::report;
 use crate::cli::session::{Accept, Session, run_decided};
@@ -15,6 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    expect_person("workerctl discard")?;
     let control = session.connect(Accept::RunningElseHosted)?;
     let run = run_decided(control.as_ref(), &args.run)?;
     let request = SignedRequest {

@@ -1,6 +1,7 @@
 //! `land RUN`
 
 use crate::cli::exit::Exit;
+use crate::cli::globals::expect_person;
 use crate::cli::render::line::{CARE, DIM, Line, PLAIN};
 use crate::cli::render::report;
 use crate::cli::session::{Accept, Session, run_decided};
@@ -19,6 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    expect_person("workerctl land")?;
     let control = session.connect(Accept::RunningElseHosted)?;
     let run = run_decided(control.as_ref(), &args.run)?;
     let request = SignedRequest {

@@ -217,12 +217,28 @@ fn shown(value: &Value) -> String {
 
 /// Its first lines, indented so that none can pose as another line of the question.
 fn command(argv: &[String]) -> String {
-    let text = argv.join(" ");
+    let text = match argv {
+        // A shell reads the text again, so it is shown as it is written.
+        [shell, option, text] if option == "-c" => format!("{shell} -c {text}"),
+        words => {
+            let words: Vec<Cow<'_, str>> = words.iter().map(|word| quoted(word)).collect();
+            words.join(" ")
+        }
+    };
     let mut lines: Vec<String> = text.split('\n').take(COMMAND_LINES).map(cut).collect();
     if text.split('\n').nth(COMMAND_LINES).is_some() {
         lines.push("…".to_owned());
     }
     lines.join("\n  ")
+}
+
+/// Returns a word in quotes if it would look like several words, or like none.
+fn quoted(word: &str) -> Cow<'_, str> {
+    if !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'' || c == '"') {
+        return word.into();
+    }
+    let escaped = word.replace('\'', "'\\''");
+    format!("'{escaped}'").into()
 }
 
 fn cut(text: &str) -> String {
@@ -239,4 +255,23 @@ fn visible(text: &str, chars_max: usize) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_words_of_a_command_are_shown_differently() {
+        for (words, shown) in [
+            (&["git", "log"][..], "git log"),
+            (&["git log"], "'git log'"),
+            (&["a", ""], "a ''"),
+            (&["a", "b'c"], r"a 'b'\''c'"),
+            (&["sh", "-c", "a b\nc"], "sh -c a b\n  c"),
+        ] {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            assert_eq!(command(&words), shown);
+        }
+    }
 }

@@ -55,6 +55,32 @@ pub fn exact(text: &str) -> String {
     shown
 }
 
+/// Returns a line of a file with control and invisible characters as symbols: a carriage return is `␍`, not the two
+/// characters `\r`, which are harmless in the source of a program.
+pub fn marked(line: &str) -> Cow<'_, str> {
+    let is_marked = |c: char| c != '\t' && (is_hidden(c) || is_unseen(c));
+    if !line.chars().any(is_marked) {
+        return Cow::Borrowed(line);
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        let code = u32::from(c);
+        // The pictures of control characters are in the order of these.
+        let picture = match code {
+            0..0x20 => char::from_u32(0x2400 + code),
+            0x7f => Some('\u{2421}'),
+            _ => None,
+        };
+        match picture {
+            _ if !is_marked(c) => shown.push(c),
+            Some(picture) => shown.push(picture),
+            // Writing to a string does not fail.
+            None => _ = write!(shown, "⟨U+{code:04X}⟩"),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Returns whether `c` is default-ignorable (Unicode 16) or a white space other than a blank.
 fn is_unseen(c: char) -> bool {
     let is_ignorable = matches!(c,
@@ -104,6 +130,12 @@ mod tests {
             assert_eq!(legible_lines(text), shown, "{text:?}");
         }
         assert_eq!(legible("a\nb\tc"), "a\\nb\tc");
+    }
+
+    #[test]
+    fn control_characters_of_a_file_are_symbols() {
+        let line = "\tif x: # \r\u{1b}[2J \u{202e}\u{a0}\u{7f} \\r";
+        assert_eq!(marked(line), "\tif x: # ␍␛[2J ⟨U+202E⟩⟨U+00A0⟩␡ \\r");
     }
 
     #[test]
