@@ -29,6 +29,11 @@ const WITHOUT_EXECUTION: [&str; 29] = [
     "tar", "tee", "test", "touch",
 ];
 
+/// Programs whose options `-f` and `--file` name a program that they execute.
+const WITH_PROGRAM_FILES: [&str; 9] = [
+    "awk", "gawk", "mawk", "nawk", "sed", "jq", "make", "gmake", "psql",
+];
+
 /// Extensions of files that programs execute.
 const EXTENSIONS: [&str; 24] = [
     "sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "tsx", "rb", "pl", "pm", "php",
@@ -312,12 +317,30 @@ fn executed(words: &[String]) -> Vec<&str> {
         }
     };
     let name = name_of(program);
+    if WITH_PROGRAM_FILES.contains(&name.as_str()) {
+        paths.extend(program_file(words.clone()));
+    }
     let is_interpreter = is_interpreter(&name);
     let file = words.filter(|word| !word.starts_with('-'));
     let file = file.filter(|word| !matches!(*word, "run" | "-")).take(1);
     paths.extend(program.contains('/').then_some(program));
     paths.extend(file.filter(|_| is_interpreter));
     paths
+}
+
+/// Returns the file that an option `-f FILE`, `-fFILE`, `--file FILE`, `--file=FILE` or `--from-file FILE` names.
+fn program_file<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    loop {
+        let word = words.next()?;
+        if matches!(word, "-f" | "--file" | "--from-file") {
+            return words.next();
+        }
+        let joined = ["--file=", "--from-file=", "-f"].iter();
+        let mut joined = joined.filter_map(|option| word.strip_prefix(option));
+        if let Some(file) = joined.next() {
+            return Some(file);
+        }
+    }
 }
 
 /// The commands of a shell text, as words without quotes; what only the shell could tell is left as it is written.
@@ -444,6 +467,10 @@ mod tests {
             ("mail -s failed ada@example.com < report.md", &[]),
             ("cat notes.txt; grep -c x a/b", &[]),
             ("$PWD/bin/x", &["$PWD/bin/x"]),
+            (
+                "awk -f a.awk in; sed -nf b in; sed -fc in; jq --from-file d .; make --file=e all",
+                &["a.awk", "c", "d", "e"],
+            ),
         ] {
             let commands = commands_of(text);
             let found: Vec<&str> = commands.iter().flat_map(|words| executed(words)).collect();

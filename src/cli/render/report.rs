@@ -381,7 +381,7 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
         out.folded(line.styled(CARE, "  definition or protected file"));
     }
     for path in others.iter().take(PATHS_SHOWN_MAX) {
-        out.folded(Line::from("    ").text(path));
+        out.folded(Line::from("    ").text(exact(path)));
     }
     let told = protected.len() + outputs.len() + others.len().min(PATHS_SHOWN_MAX);
     let told = u64::try_from(told).unwrap_or(u64::MAX);

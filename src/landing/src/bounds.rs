@@ -10,7 +10,7 @@ use std::path::Path;
 use git2::{ObjectType, Odb, Oid, Repository};
 
 use crate::connected::parents;
-use crate::differences::{MODE_TREE, differences};
+use crate::differences::{ENTRIES_MAX, MODE_TREE, differences_within};
 use crate::plan::MODE_COMMIT;
 
 /// Largest commit, in bytes.
@@ -48,25 +48,21 @@ pub fn beyond_bounds(
         left.extend(parents(object.data()).filter(|parent| seen.insert(*parent)));
         commits.push(commit);
     }
-    let mut too_large = None;
+    let (mut too_large, mut left) = (None, ENTRIES_MAX);
     for commit in commits {
         let commit = source.find_commit(commit)?;
         let former = commit.parents().next().map(|parent| parent.tree_id());
-        let compared = differences(
-            source,
-            former,
-            Some(commit.tree_id()),
-            &mut |path, _, new| {
-                let file = new.filter(|(_, mode)| ![MODE_TREE, MODE_COMMIT].contains(mode));
-                let Some((oid, _)) = file.filter(|(oid, _)| !known.exists(*oid)) else {
-                    return;
-                };
-                let size = odb.read_header(oid).map_or(0, |(size, _)| size);
-                if u64::try_from(size).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
-                    too_large = Some(String::from_utf8_lossy(path).escape_debug().to_string());
-                }
-            },
-        );
+        let trees = (former, Some(commit.tree_id()));
+        let compared = differences_within(source, trees, &mut left, &mut |path, _, new| {
+            let file = new.filter(|(_, mode)| ![MODE_TREE, MODE_COMMIT].contains(mode));
+            let Some((oid, _)) = file.filter(|(oid, _)| !known.exists(*oid)) else {
+                return;
+            };
+            let size = odb.read_header(oid).map_or(0, |(size, _)| size);
+            if u64::try_from(size).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
+                too_large = Some(String::from_utf8_lossy(path).escape_debug().to_string());
+            }
+        });
         if let Err(error) = compared {
             let id = commit.id();
             return Ok(Some(format!(

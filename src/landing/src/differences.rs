@@ -11,6 +11,9 @@ use crate::ids::PATH_COMPONENTS_MAX;
 /// Largest tree that is read, in bytes. It unpacks to that, whatever its size on disk is.
 const TREE_BYTES_MAX: usize = 64 << 20;
 
+/// Most entries that may differ.
+pub(crate) const ENTRIES_MAX: usize = 1_000_000;
+
 /// The mode of a subtree.
 pub const MODE_TREE: u32 = 0o040_000;
 
@@ -24,20 +27,32 @@ type TreeVisitor<'a> = &'a mut dyn FnMut(&[u8], Option<TreeItem>, Option<TreeIte
 /// and a subtree of one name apart.
 ///
 /// # Errors
-/// A tree cannot be read, is larger than 64 MiB, or is nested more than [`PATH_COMPONENTS_MAX`] deep.
+/// A tree cannot be read, is larger than 64 MiB, or is nested more than [`PATH_COMPONENTS_MAX`] deep; or more than
+/// 1,000,000 entries differ, as a few trees that contain each other many times can have any number of paths.
 pub fn differences(
     repo: &Repository,
     old: Option<Oid>,
     new: Option<Oid>,
     told: TreeVisitor<'_>,
 ) -> Result<(), git2::Error> {
-    subtree(repo, (old, new), &mut Vec::new(), told)
+    let mut left = ENTRIES_MAX;
+    differences_within(repo, (old, new), &mut left, told)
+}
+
+/// Does the same for several pairs of trees, which have `left` entries together.
+pub(crate) fn differences_within(
+    repo: &Repository,
+    (old, new): (Option<Oid>, Option<Oid>),
+    left: &mut usize,
+    told: TreeVisitor<'_>,
+) -> Result<(), git2::Error> {
+    subtree(repo, (old, new), (&mut Vec::new(), left), told)
 }
 
 fn subtree(
     repo: &Repository,
     (old, new): (Option<Oid>, Option<Oid>),
-    path: &mut Vec<u8>,
+    (path, left): (&mut Vec<u8>, &mut usize),
     told: TreeVisitor<'_>,
 ) -> Result<(), git2::Error> {
     if old == new {
@@ -65,12 +80,14 @@ fn subtree(
         let Some(entry) = before.as_ref().or(after.as_ref()) else {
             continue;
         };
+        let too_many = || git2::Error::from_str("changes more than 1,000,000 paths");
+        *left = left.checked_sub(1).ok_or_else(too_many)?;
         path.extend_from_slice(entry.name_bytes());
         told(path, was, is);
         if is_tree(entry) {
             path.push(b'/');
             let ids = (was.map(|(oid, _)| oid), is.map(|(oid, _)| oid));
-            subtree(repo, ids, path, told)?;
+            subtree(repo, ids, (path, left), told)?;
         }
         path.truncate(length);
     }
