@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::workspace::Workspace;
 
 /// Each skill with the code of its failure.
-const SKILLS: [(&str, &str, &str); 6] = [
+const SKILLS: [(&str, &str, &str); 7] = [
     (
         "deep",
         "path_name",
@@ -30,6 +30,11 @@ const SKILLS: [(&str, &str, &str); 6] = [
         "many_paths",
         "repository_damaged",
         "t=$(printf '100644 blob %s\\tf\\n' $(echo x | git hash-object -w --stdin) | git mktree); for i in $(seq 12); do t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '040000 tree %s\\t%s\\n' $t $n; done | git mktree); done; git update-ref HEAD $(git commit-tree -p HEAD -m d $t)",
+    ),
+    (
+        "unknown_mode",
+        "repository_damaged",
+        "t=$(printf '100666 blob %s\\tf\\n' $(echo x | git hash-object -w --stdin) | git mktree); git update-ref HEAD $(git commit-tree -p HEAD -m d $t)",
     ),
     ("sparse", "rule_file", "truncate -s 900G .gitignore"),
 ];

@@ -295,7 +295,15 @@ fn a_commit_that_no_checkout_could_have_is_refused_by_its_path() {
 }
 
 /// Shell texts that print the id of a tree that `git fsck` calls an error.
-const MALFORMED: [(&str, &str); 6] = [
+const MALFORMED: [(&str, &str); 8] = [
+    (
+        "a short name of `.git`",
+        r"printf '100644 git~1\0%b' $(bytes $b) | tree",
+    ),
+    (
+        "a slash in a name",
+        r"printf '100644 a/b\0%b' $(bytes $b) | tree",
+    ),
     (
         "a directory as a file",
         r"printf '100644 a\0%b' $(bytes $(git rev-parse 'HEAD^{tree}')) | tree",

@@ -17,7 +17,15 @@ use crate::plan::MODE_COMMIT;
 const COMMIT_BYTES_MAX: usize = 16 << 20;
 
 /// Largest file, in bytes.
-pub const FILE_BYTES_MAX: u64 = 512 << 20;
+pub const FILE_BYTES_MAX: u64 = FILE_BYTES as u64;
+
+/// The same, in the git library's type.
+const FILE_BYTES: usize = 512 << 20;
+
+/// The modes that git writes; it panics or refuses to fetch others.
+const MODES: [u32; 6] = [
+    0o040_000, 0o100_644, 0o100_664, 0o100_755, 0o120_000, 0o160_000,
+];
 
 /// Returns what is too large or too deep in the commits that lead to `tip`; `None` if nothing is.
 ///
@@ -48,20 +56,26 @@ pub fn beyond_bounds(
         left.extend(parents(object.data()).filter(|parent| seen.insert(*parent)));
         commits.push(commit);
     }
-    let (mut too_large, mut left) = (None, ENTRIES_MAX);
+    let (mut problem, mut left) = (None, ENTRIES_MAX);
     for commit in commits {
         let commit = source.find_commit(commit)?;
         let former = commit.parents().next().map(|parent| parent.tree_id());
         let trees = (former, Some(commit.tree_id()));
         let compared = differences_within(source, trees, &mut left, &mut |path, _, new| {
-            let file = new.filter(|(_, mode)| ![MODE_TREE, MODE_COMMIT].contains(mode));
-            let Some((oid, _)) = file.filter(|(oid, _)| !known.exists(*oid)) else {
+            let Some((oid, mode)) = new.filter(|_| problem.is_none()) else {
                 return;
             };
-            let size = odb.read_header(oid).map_or(0, |(size, _)| size);
-            if u64::try_from(size).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
-                too_large = Some(String::from_utf8_lossy(path).escape_debug().to_string());
-            }
+            let is_file = ![MODE_TREE, MODE_COMMIT].contains(&mode);
+            let size = || odb.read_header(oid).map_or(0, |(size, _)| size);
+            let why = if !MODES.contains(&mode) {
+                "has an unknown mode"
+            } else if is_file && !known.exists(oid) && size() > FILE_BYTES {
+                "is larger than 512 MiB"
+            } else {
+                return;
+            };
+            let path = String::from_utf8_lossy(path).escape_debug().to_string();
+            problem = Some(format!("`{path}` in a commit {why}"));
         });
         if let Err(error) = compared {
             let id = commit.id();
@@ -71,7 +85,7 @@ pub fn beyond_bounds(
             )));
         }
     }
-    Ok(too_large.map(|path| format!("`{path}` in a commit is larger than 512 MiB")))
+    Ok(problem)
 }
 
 /// Opens the objects that a repository of a run borrows.

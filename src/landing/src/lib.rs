@@ -88,6 +88,7 @@ pub use index::IndexSnapshot;
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
 pub use landing::{Request, held_locks, land, late_edits, recover};
 pub use loose::is_whole_object;
+pub use objects::is_git_directory;
 pub use outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 pub use passwords::{holds_password, without_user};
 pub use plan::{Change, Checkout, Entry, LogLine, Plan};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Odb, Repository};
 
-use crate::ids::RunId;
+use crate::ids::{PATH_BYTES_MAX, RunId};
 
 /// A name in a tree that git reads itself.
 const MODULES: &[u8] = b".gitmodules";
@@ -55,6 +55,30 @@ pub(crate) fn run_named_by_others(
     Ok(None)
 }
 
+/// Returns what is wrong with a name in a tree, as `git fsck` has it.
+fn bad_name(name: &[u8]) -> Option<&'static str> {
+    match name {
+        b"" => Some("a tree with an empty name"),
+        _ if name.contains(&b'/') => Some("a tree with a slash in a name"),
+        _ if name.len() > PATH_BYTES_MAX => Some("a tree with a name of more than 4096 bytes"),
+        _ if is_git_directory(name) => {
+            Some("a tree with a name that some file systems take for `.git`")
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if a file system could take the name for `.git`: some ignore case, some drop invisible characters (HFS+),
+/// some drop final dots and blanks, cut at a colon, or know the short name `git~1` (NTFS).
+pub fn is_git_directory(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let is_invisible = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let visible: String = text.chars().filter(|c| !is_invisible(c)).collect();
+    let stem = visible.split(':').next().unwrap_or_default();
+    let stem = stem.trim_end_matches([' ', '.']);
+    stem.eq_ignore_ascii_case(".git") || stem.eq_ignore_ascii_case("git~1")
+}
+
 /// The content of a tree is a list of `MODE NAME NUL ID`, with 20 bytes of id.
 fn of_tree(odb: &Odb<'_>, content: &[u8]) -> Option<&'static str> {
     const CUT: Option<&str> = Some("a tree that is cut off");
@@ -79,6 +103,9 @@ fn of_tree(odb: &Odb<'_>, content: &[u8]) -> Option<&'static str> {
             b"160000" => None,
             _ => return Some("a tree with an unknown mode"),
         };
+        if let Some(why) = bad_name(name) {
+            return Some(why);
+        }
         if id.iter().all(|byte| *byte == 0) {
             return Some("a tree with an empty id");
         }

@@ -391,7 +391,7 @@ impl<'a> TreeWalk<'a> {
         if !(kind.is_dir() && self.keep.is_above(&path)) && self.is_ignored(&path, kind)? {
             return Ok(());
         }
-        if problems::is_reserved(name) || std::str::from_utf8(name).is_err() {
+        if workerctl_landing::is_git_directory(name) || std::str::from_utf8(name).is_err() {
             self.problem(problems::path_name(&path));
             return Ok(());
         }

@@ -170,18 +170,6 @@ pub(crate) fn damaged(what: &str) -> ResultProblem {
     )
 }
 
-/// Whether git refuses a name wherever it stands, on any system.
-pub(crate) fn is_reserved(name: &[u8]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let is_ntfs = |stem: &[u8]| {
-        lower.strip_prefix(stem).is_some_and(|rest| {
-            let until = rest.iter().position(|b| *b == b':').unwrap_or(rest.len());
-            rest.iter().take(until).all(|b| matches!(b, b' ' | b'.'))
-        })
-    };
-    is_ntfs(b".git") || is_ntfs(b"git~1")
-}
-
 /// A path as text that is safe on a terminal.
 pub(crate) fn escape(path: &[u8]) -> String {
     let (body, slash) = match path.strip_suffix(b"/") {
