@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::workspace::Workspace;
 
 /// Each skill with the code of its failure.
-const SKILLS: [(&str, &str, &str); 7] = [
+const SKILLS: [(&str, &str, &str); 9] = [
     (
         "deep",
         "path_name",
@@ -35,6 +35,16 @@ const SKILLS: [(&str, &str, &str); 7] = [
         "unknown_mode",
         "repository_damaged",
         "t=$(printf '100666 blob %s\\tf\\n' $(echo x | git hash-object -w --stdin) | git mktree); git update-ref HEAD $(git commit-tree -p HEAD -m d $t)",
+    ),
+    (
+        "nested_index",
+        "repository_damaged",
+        "perl -e 'my $t = join(\"\", map { ($_ ? \"d\" : \"\") . \"\\0-1 1\\n\" } 0..200000) . \"d\\0-1 0\\n\"; my $i = \"DIRC\" . pack(\"NN\", 2, 0) . \"TREE\" . pack(\"N\", length $t) . $t; use Digest::SHA; print $i . Digest::SHA::sha1($i)' > .git/index",
+    ),
+    (
+        "macros",
+        "rule_file",
+        "for i in $(seq 40 -1 0); do echo \"[attr]m$i m$((i + 1)) m$((i + 1))\"; done > .gitattributes; echo '* m0' >> .gitattributes",
     ),
     ("sparse", "rule_file", "truncate -s 900G .gitignore"),
 ];

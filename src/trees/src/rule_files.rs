@@ -232,6 +232,10 @@ impl RuleBounds {
         for (number, line) in (1..).zip(content.split(|byte| *byte == b'\n')) {
             let refused = |why: &str| Some(problems::rule_file(path, Some(number), why));
             let wildcards = wildcards_in(line);
+            // A macro may name macros, so a few lines can stand for any number of attributes.
+            if path.ends_with(b".gitattributes") && line.trim_ascii_start().starts_with(b"[attr]") {
+                return refused("defines a macro (`[attr]`)");
+            }
             let is_exception = line.starts_with(b"!");
             exceptions += u64::from(is_exception);
             if line.len() > LINE_MAX || is_exception && line.len() > EXCEPTION_MAX {
@@ -310,6 +314,8 @@ mod tests {
         assert_eq!(check(&usual.repeat(20)), None);
         let refused = check("ok\n*a*a*a*a*ab\n").unwrap();
         assert!(refused.contains("`d/.gitignore` line 2"), "{refused}");
+        let attributes = RuleBounds::default().check(b".gitattributes", b"[attr]a b b\n");
+        assert!(attributes.unwrap().message.contains("defines a macro"));
         for long in [
             "*a*a*a*ab\n".repeat(100),
             "a\n".repeat(1 << 20),

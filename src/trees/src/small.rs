@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use sha1::{Digest, Sha1};
+use workerctl_landing::ids::PATH_COMPONENTS_MAX;
 use workerctl_landing::{is_whole_object, remove_derived, setting};
 
 use crate::error::{TreeError, io_at};
@@ -17,7 +18,7 @@ use crate::index;
 use crate::keep::Keep;
 use crate::known::Manifest;
 use crate::model::Base;
-use crate::place::{Names, kind_of, look, open_child, open_root};
+use crate::place::{Names, kind_of, look, open_child, open_file, open_root};
 use crate::real::{Real, read_optional};
 
 /// Begins the names of copies of scripts that the engine lays into a tree while they run; git ignores them there.
@@ -252,6 +253,9 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
             Ok(FileType::RegularFile) if is_too_large(dir, name, path) => {
                 return Some("is too large");
             }
+            Ok(FileType::RegularFile) if name == b"index" && is_nested_too_deep(dir, name) => {
+                return Some("lists directories that are nested too deep");
+            }
             Ok(FileType::RegularFile) => {}
             Ok(FileType::Directory) => {
                 let Ok(inner) = open_child(dir, name) else {
@@ -285,6 +289,58 @@ fn is_too_large(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> bool {
         SIZE_MAX
     };
     look(dir, name).is_ok_and(|found| found.st_size > most)
+}
+
+/// Returns true if an index has a list of trees (the extension `TREE` of gitformat-index(5)) that is nested deeper than a
+/// path can be: the library reads it recursively.
+fn is_nested_too_deep(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let mut bytes = Vec::new();
+    let read = open_file(dir, name).map(|file| File::from(file).read_to_end(&mut bytes));
+    // Any four bytes may be the name of the extension, since only a reader of all entries knows where they end.
+    let mut places = bytes
+        .windows(4)
+        .enumerate()
+        .filter(|(_, four)| *four == b"TREE");
+    read.is_err() || places.any(|(at, _)| depth_beyond(bytes.get(at + 8..).unwrap_or_default()))
+}
+
+/// Each tree is `NAME NUL ENTRIES SPACE SUBTREES NEWLINE`, then 20 bytes of id unless `ENTRIES` is negative, then its subtrees.
+fn depth_beyond(mut rest: &[u8]) -> bool {
+    let mut open: Vec<u64> = Vec::new();
+    loop {
+        let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+            return false;
+        };
+        let after = rest.get(end + 1..).unwrap_or_default();
+        let Some(line_end) = after.iter().take(64).position(|byte| *byte == b'\n') else {
+            return false;
+        };
+        let line = String::from_utf8_lossy(after.get(..line_end).unwrap_or_default()).into_owned();
+        let Some((entries, subtrees)) = line.split_once(' ') else {
+            return false;
+        };
+        let Ok(subtrees) = subtrees.parse::<u64>() else {
+            return false;
+        };
+        let id = if entries.starts_with('-') { 0 } else { 20 };
+        rest = after.get(line_end + 1 + id..).unwrap_or_default();
+        open.push(subtrees);
+        if open.len() > PATH_COMPONENTS_MAX + 1 {
+            return true;
+        }
+        while let Some(left) = open.last_mut() {
+            match left.checked_sub(1) {
+                Some(fewer) => {
+                    *left = fewer;
+                    break;
+                }
+                None => _ = open.pop(),
+            }
+        }
+        if open.is_empty() {
+            return false;
+        }
+    }
 }
 
 /// Removes objects and packs whose content is not what was written, as after a power cut: git would take them for there
