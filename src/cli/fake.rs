@@ -175,6 +175,7 @@ impl Control for Fake {
             mutating: true,
             commit_message: Some("weekly-changes: Weekly changes".to_owned()),
             inputs: std::collections::BTreeMap::default(),
+            sandbox: "auto".to_owned(),
             writes: Vec::new(),
             branch: Some("main".to_owned()),
             digest: "d".to_owned(),

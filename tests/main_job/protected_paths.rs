@@ -227,11 +227,12 @@ fn a_landed_directory_that_looks_like_a_repository_is_none() {
 }
 
 /// Skills that each write one file, with the code of the refusal.
-const INDIRECT: [(&str, &str, &str); 8] = [
+const INDIRECT: [(&str, &str, &str); 9] = [
     ("path", "bin/git", "definitions_changed"),
     ("path_link", "linked/tool", "definitions_changed"),
     ("interpreter", "tools/second", "definitions_changed"),
     ("check", "tools/lint", "definitions_changed"),
+    ("wake", "tools/wake", "definitions_changed"),
     ("other_checkout", "tools/elsewhere", "definitions_changed"),
     ("link", "docs/llm.md", "protected_files"),
     ("linked_directory", "docs/rules/r.md", "protected_files"),
@@ -257,7 +258,7 @@ fn no_result_changes_what_others_execute_or_obey() {
     writeln!(
         skills,
         "  - {{id: privileged, description: d, sandbox: off, run: ./tools/script}}
-  - {{id: checked, description: d, run: 'true', verification: [{{command: ./tools/lint}}]}}
+  - {{id: checked, description: d, run: 'true', wake: ./tools/wake, verification: [{{command: ./tools/lint}}]}}
   - {{id: elsewhere, description: d, sandbox: off, run: '{}/tools/elsewhere'}}
   - {{id: given, description: d, env: [{{name: S, secret: {{file: '{}/keys/secret'}}}}], run: 'true'}}",
         other.display(),
@@ -270,6 +271,7 @@ fn no_result_changes_what_others_execute_or_obey() {
         ("tools/first", "#!/usr/bin/env ./tools/second\n"),
         ("tools/second", "#!/bin/sh\n"),
         ("tools/lint", "#!/bin/sh\n"),
+        ("tools/wake", "#!/bin/sh\n"),
         ("tools/elsewhere", "#!/bin/sh\n"),
         ("linked/tool", "#!/bin/sh\n"),
         ("docs/llm.md", "x\n"),

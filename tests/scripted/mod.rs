@@ -189,6 +189,7 @@ impl Control for Scripted {
             commit_message: None,
             inputs: BTreeMap::default(),
             writes: Vec::new(),
+            sandbox: "auto".into(),
             branch: None,
             digest: String::new(),
             budget_spent: None,

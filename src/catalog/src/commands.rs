@@ -170,7 +170,8 @@ impl PathCollector<'_> {
         hooks.for_each(|hook| self.shell(&hook.command, &cwd));
         let checks = skill.pre_checks.iter().chain(&skill.checks);
         let checks = checks.filter_map(|check| check.command.as_ref());
-        checks.for_each(|text| self.shell(text, &cwd));
+        let wake = skill.wake.as_ref().map(|wake| &wake.command);
+        checks.chain(wake).for_each(|text| self.shell(text, &cwd));
         if let Some(program) = &skill.agent.program {
             self.agent_program(program, workspace);
         }
@@ -187,9 +188,6 @@ impl PathCollector<'_> {
                 self.argv(interpreter, &cwd);
             }
             RunText::Instructions => {}
-        }
-        if let Some(wake) = &skill.wake {
-            self.shell(&wake.command, &cwd);
         }
     }
 

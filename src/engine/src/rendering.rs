@@ -10,6 +10,7 @@ use crate::model::spec::Program;
 use crate::model::value::MASK;
 use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};
 use crate::template::{Scope, Use};
+use crate::thread::project::sandbox_of;
 
 /// What a request would run.
 pub(super) fn rendered(ready: &Ready) -> Rendered {
@@ -58,6 +59,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
             .map(|(name, value)| (name.clone(), value.to_json()))
             .collect(),
         writes: writes(spec),
+        sandbox: sandbox_of(spec),
         branch: spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
         digest: digest(ready),
         budget_spent: None,

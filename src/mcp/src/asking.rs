@@ -175,6 +175,7 @@ fn question(rendered: &Rendered) -> String {
         let writes: Vec<String> = rendered.writes.iter().map(|path| exact(path)).collect();
         line("may also write", &writes.join(", "));
     }
+    line("sandbox", &exact(&rendered.sandbox));
     match &rendered.instructions {
         Some(instructions) => line("instructions for", &exact(&instructions.model)),
         None => line("command", &command(&rendered.argv)),

@@ -253,7 +253,7 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
             Ok(FileType::RegularFile) if is_too_large(dir, name, path) => {
                 return Some("is too large");
             }
-            Ok(FileType::RegularFile) if name == b"index" && is_nested_too_deep(dir, name) => {
+            Ok(FileType::RegularFile) if name == b"index" && !is_sound_index(dir, name) => {
                 return Some("lists directories that are nested too deep");
             }
             Ok(FileType::RegularFile) => {}
@@ -291,9 +291,14 @@ fn is_too_large(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> bool {
     look(dir, name).is_ok_and(|found| found.st_size > most)
 }
 
-/// Returns true if an index has a list of trees (the extension `TREE` of gitformat-index(5)) that is nested deeper than a
-/// path can be: the library reads it recursively.
-fn is_nested_too_deep(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+/// Returns false unless an index is a regular file that the library can read: a list of trees (the extension `TREE` of
+/// gitformat-index(5)) that is nested deeper than a path can be would overflow its stack.
+pub(crate) fn is_sound_index(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let found = look(dir, name);
+    let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
+    if !found.is_ok_and(is_file) || is_too_large(dir, name, name) {
+        return false;
+    }
     let mut bytes = Vec::new();
     let read = open_file(dir, name).map(|file| File::from(file).read_to_end(&mut bytes));
     // Any four bytes may be the name of the extension, since only a reader of all entries knows where they end.
@@ -301,7 +306,8 @@ fn is_nested_too_deep(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
         .windows(4)
         .enumerate()
         .filter(|(_, four)| *four == b"TREE");
-    read.is_err() || places.any(|(at, _)| depth_beyond(bytes.get(at + 8..).unwrap_or_default()))
+    let is_deep = |(at, _): (usize, _)| depth_beyond(bytes.get(at + 8..).unwrap_or_default());
+    read.is_ok_and(|read| read.is_ok()) && !places.any(is_deep)
 }
 
 /// Each tree is `NAME NUL ENTRIES SPACE SUBTREES NEWLINE`, then 20 bytes of id unless `ENTRIES` is negative, then its subtrees.

@@ -15,7 +15,7 @@ use crate::model::{PathChange, ResultProblem};
 use crate::place::open_root;
 use crate::problems;
 use crate::rule_files::RuleBounds;
-use crate::small::damage;
+use crate::small::{damage, is_sound_index};
 
 /// Largest file of settings of a submodule, in bytes.
 const SETTINGS_MAX: u64 = 1 << 20;
@@ -32,8 +32,9 @@ pub(crate) struct IndexedLinks {
 impl IndexedLinks {
     pub(crate) fn read(git_dir: &Path) -> Self {
         let path = git_dir.join("index");
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        let Some(index) = is_file.then(|| Index::open(&path).ok()).flatten() else {
+        // A check or hook may have written it since the repository was looked at.
+        let is_sound = open_root(git_dir).is_ok_and(|dir| is_sound_index(dir.as_fd(), b"index"));
+        let Some(index) = is_sound.then(|| Index::open(&path).ok()).flatten() else {
             return Self::default();
         };
         let is_link = |entry: &IndexEntry| entry.mode == MODE_COMMIT && entry.flags & 0x3000 == 0;

@@ -83,6 +83,9 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
         );
     }
     field(out, "sandbox", &view.sandbox);
+    if let Some(branch) = &detail.branch {
+        field(out, "branch", &exact(branch));
+    }
     if let Some(place) = &view.outputs_in {
         super::place(out, "look at", place);
     }

@@ -418,6 +418,9 @@ pub struct Rendered {
     /// What it may write besides its outputs: paths that its sandbox grants, patterns of the checkout.
     #[serde(default)]
     pub writes: Vec<String>,
+    /// The sandbox of its commands, in a line for people; `off` if it has none.
+    #[serde(default)]
+    pub sandbox: String,
     /// The branch that its result lands on; none where it lands nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

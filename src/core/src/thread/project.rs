@@ -9,7 +9,7 @@ mod spent;
 
 use std::collections::BTreeMap;
 
-pub use approval::PersonAnswer;
+pub use approval::{PersonAnswer, sandbox_of};
 pub use hooks::HookStory;
 
 use crate::machine::{Entry, Event, FoldError, Goal, Run, State};

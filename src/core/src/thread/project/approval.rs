@@ -68,7 +68,8 @@ impl Story<'_> {
     }
 }
 
-fn sandbox_of(spec: &RunSpec) -> String {
+/// Returns what the commands of a run may do, in a line for people.
+pub fn sandbox_of(spec: &RunSpec) -> String {
     let off = || Level::Off.name().to_owned();
     let sandbox = spec.sandbox.as_ref().map_or_else(off, ToString::to_string);
     if spec.may_control {
