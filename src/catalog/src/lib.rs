@@ -24,6 +24,7 @@ pub mod dialect;
 mod document;
 mod entries;
 mod env;
+mod examples;
 mod executor;
 mod folded;
 mod folded_text;

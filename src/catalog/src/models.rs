@@ -1,7 +1,7 @@
 //! `models` of workerctl.yaml: what executes instructions.
 
 use super::amounts::{is_name, money, small, thousandths};
-use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, suggest};
+use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, has_near_miss, suggest};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -72,7 +72,7 @@ pub(crate) fn required<'a>(
     report: &mut Report,
 ) -> Option<View<'a>> {
     let found = view.written(key);
-    if found.is_none() {
+    if found.is_none() && !has_near_miss(view, key) {
         let message = format!("`{key}` is missing");
         report.error(
             "missing-key",

@@ -1,6 +1,7 @@
 //! A value with the text it stands in, and how texts, numbers and spans of time are read from it.
 
 use super::align::{show_number, visible_offsets};
+use super::examples::Wrong;
 use super::report::Report;
 use super::source::Source;
 use super::tree::{Data, Node, Number};
@@ -169,8 +170,17 @@ impl<'a> View<'a> {
             "wrong-type",
             self.place(),
             message,
-            &format!("write {expected}"),
+            &self.wrong(what, expected).hint(),
         );
+    }
+
+    fn wrong<'w>(&'w self, key: &'w str, expected: &'w str) -> Wrong<'w> {
+        Wrong {
+            key,
+            expected,
+            data: self.data(),
+            is_item: self.key_start == self.node.start,
+        }
     }
 
     /// The name in a `{name}` that was read as a map.

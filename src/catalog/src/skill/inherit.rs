@@ -145,9 +145,10 @@ impl<'a> Builder<'a, '_> {
         report: &mut Report,
     ) -> Option<Approving> {
         let written = self.layers.get("approval");
+        let before = report.errors();
         let own = written.map(|view| (approval::read(view, report), view));
         let asks = asks || self.worker.verification.approval_required;
-        if let Some((_, view)) = own.filter(|_| !asks) {
+        if let Some((_, view)) = own.filter(|_| !asks && report.errors() == before) {
             report.warning(
                 "approval-unasked",
                 view.key_place(),
