@@ -66,6 +66,7 @@ mod texts;
 mod toolsets;
 mod tree;
 mod unit;
+mod unread;
 mod view;
 mod walk;
 pub mod watch;

@@ -130,12 +130,26 @@ fn model(alias: &str, view: View<'_>, report: &mut Report) -> Option<Model> {
     Some(model)
 }
 
+/// Products and companies, and the provider that serves their models.
+const PRODUCTS: [(&str, &str); 4] = [
+    ("claude", "anthropic"),
+    ("google", "gemini"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+];
+
 fn provider(view: View<'_>, report: &mut Report) -> Option<Provider> {
     let text = view.filled_text("provider", report)?;
     let found = Provider::ALL.into_iter().find(|one| one.name() == text);
     if found.is_none() {
         let known = Provider::ALL.map(Provider::name);
-        let hint = suggest(&text, &known).map_or_else(
+        let product = PRODUCTS
+            .iter()
+            .find(|(name, _)| text.eq_ignore_ascii_case(name));
+        let meant = product
+            .map(|(_, provider)| *provider)
+            .or_else(|| suggest(&text, &known));
+        let hint = meant.map_or_else(
             || format!("write one of `{}`", known.join("`, `")),
             |meant| format!("did you mean `{meant}`?"),
         );

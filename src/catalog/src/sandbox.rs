@@ -125,11 +125,20 @@ pub(crate) fn of_workspace(
         report.error(
             "unknown-value",
             view.place(),
-            "`sandbox` is not known".to_owned(),
+            format!("`{}` is not a level of `sandbox`", shown(view)),
             "write `auto`, `required`, `private`, `off`, or a map with `level`",
         );
     }
     asked.map(DeclaredSandbox::sandbox)
+}
+
+/// A value that is refused, in words: short text as it is written.
+fn shown(view: View<'_>) -> String {
+    let text = view.scalar_text().filter(|text| text.len() <= 64);
+    text.map_or_else(
+        || view.kind().to_owned(),
+        |text| text.escape_debug().to_string(),
+    )
 }
 
 fn level(text: &str) -> Option<Level> {
@@ -221,8 +230,16 @@ fn network(view: View<'_>, report: &mut Report) -> NetworkChoice {
     report.error(
         "unknown-value",
         view.place(),
-        "`network` is not known".to_owned(),
-        "write `none`, `any` or `{tcp: [53, 443]}`",
+        format!(
+            "`network` must be `none`, `any` or a map with `tcp`, not {}",
+            view.kind()
+        ),
+        &match view.data() {
+            Data::List(_) if !view.raw().is_empty() && view.raw().len() < 64 => {
+                format!("write `network: {{tcp: {}}}`", view.raw())
+            }
+            _ => "write `none`, `any` or `{tcp: [53, 443]}`".to_owned(),
+        },
     );
     NetworkChoice::None
 }

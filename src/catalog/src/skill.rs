@@ -105,7 +105,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let placement = self.placement(mutating, report);
         let verification = self.verification(report);
         self.hold_instructions(verification.approval_required);
-        let hooks = self.hooks(mutating, report);
+        let hooks = self.hooks(mutating, depends, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
         let env = self.env(report);
@@ -390,9 +390,13 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn why_unavailable(&mut self, run: &RunText, agent: &DeclaredAgent, report: &mut Report) {
         if let FileOf::Missing(index) = self.item.file {
             if let Some((_, refusal)) = self.files.missing.get(index) {
+                let written = self
+                    .layers
+                    .inline
+                    .and_then(|map| map.written("file").or(map.written("path")));
                 report.warning(
                     "skill-file-missing",
-                    self.item.place.clone(),
+                    written.map_or_else(|| self.item.place.clone(), |file| file.place()),
                     format!("the skill is unavailable: {refusal}"),
                     "create the file or correct the path",
                 );

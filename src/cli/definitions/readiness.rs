@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::missing;
 use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::cli::repository;
 use crate::engine::check_tools;
@@ -22,13 +23,17 @@ const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
 /// Code of a tool set that the configuration does not have: the catalog reports it.
 const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 
+/// Code of a skill whose program does not exist.
+const PROGRAM_MISSING: &str = "program-missing";
+
 /// Codes of problems that keep skills from running.
-const CODES: [&str; 10] = [
+const CODES: [&str; 11] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
     "remote-missing",
     "cwd-missing",
+    PROGRAM_MISSING,
     "file-missing",
     "script-not-executable",
     "skill-file-missing",
@@ -94,6 +99,15 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             add("cwd-missing", "cwd", message, hint);
             continue;
         }
+        if let Some(missing::MissingProgram { program, key, hint }) =
+            missing::program(skill, &catalog.root)
+        {
+            let message = format!(
+                "`{}` cannot run: there is no program `{program}`",
+                skill.address
+            );
+            add(PROGRAM_MISSING, key, message, hint);
+        }
         if skill.mutating {
             let names = repositories
                 .entry(cwd)
@@ -114,15 +128,36 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             // The refusal of a run has the words of a contract.
             let tool = message.split('\'').nth(1).unwrap_or_default();
             let message = format!("`{}` cannot run: `{tool}` is not available", skill.address);
-            let hint = similar_tool(tool).map_or_else(
-                || "add a tool set that has it, or remove it from `required_tools`".to_owned(),
+            let meant = similar_tool(tool).filter(|meant| !meant.eq_ignore_ascii_case(tool));
+            let hint = meant.map_or_else(
+                || format!("no tool set has it: add one to `toolsets` of {CONFIG_FILE} that has it, or remove it from `required_tools`"),
                 |meant| format!("did you mean `{meant}`?"),
             );
             add("tool-missing", key, message, hint);
         }
     }
+    found.extend(awaited(catalog));
     found.extend(workers_elsewhere(catalog));
     found
+}
+
+/// Returns a warning for each schedule that waits for a branch or a path that does not exist.
+fn awaited(catalog: &Catalog) -> Vec<Problem> {
+    let names = repository::names(&catalog.root);
+    let branches = names.as_ref().map(|names| names.branches.as_slice());
+    let enabled = catalog
+        .schedules
+        .iter()
+        .filter(|schedule| !schedule.disabled);
+    let found = enabled.filter_map(|schedule| {
+        let (code, message, hint) = missing::awaited(schedule, &catalog.root, branches)?;
+        Some(Problem {
+            worker: Some(schedule.skill.worker.clone()),
+            skill: Some(schedule.skill.skill.clone()),
+            ..warning(code, schedule.place.clone(), message, hint)
+        })
+    });
+    found.collect()
 }
 
 /// Returns true if the catalog reports that a tool set of the skill is not configured.

@@ -186,12 +186,17 @@ fn at(view: View<'_>, dst: Option<Dst>, report: &mut Report) -> Option<Trigger> 
             let text = item.filled_text("at", report)?;
             let text = text.trim();
             if !moment::is_time(text) {
-                report.error(
-                    "schedule-at",
-                    item.place(),
-                    format!("`at: {}` is not a time", shown(text)),
-                    "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339",
-                );
+                let hint =
+                    "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339";
+                let hint = match moment::days_of_month(text) {
+                    Some(days) => days,
+                    None if moment::date(text).is_some() => {
+                        format!("add the time: `at: {text}T09:00`")
+                    }
+                    None => hint.to_owned(),
+                };
+                let message = format!("`at: {}` is not a time", shown(text));
+                report.error("schedule-at", item.place(), message, &hint);
                 return None;
             }
             Some(text.replacen(' ', "T", 1))

@@ -12,6 +12,7 @@ use crate::model::definition::{Input, RunText, Shell, Unavailable, WakeText};
 use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{Approving, OnCrash, RateLimitWait, Retry};
 use crate::model::{Place, ResourceLimits};
+use crate::notify;
 use crate::rate_limit::{self, OnRateLimit};
 use crate::report::Report;
 use crate::restrict;
@@ -178,7 +179,12 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    pub(super) fn hooks(&mut self, mutating: bool, report: &mut Report) -> Hooks<'a> {
+    pub(super) fn hooks(
+        &mut self,
+        mutating: bool,
+        depends: &mut Vec<String>,
+        report: &mut Report,
+    ) -> Hooks<'a> {
         let written = self.layers.get("hooks");
         let mut found = written
             .map(|view| settings::hooks(view, report))
@@ -191,6 +197,11 @@ impl<'a> Builder<'a, '_> {
                 "`mutating: true` where the skill changes the repository; `notify` of its worker tells how runs went",
             );
         }
+        depends.extend(notify::report_missing(
+            &found.texts,
+            self.worker.root,
+            report,
+        ));
         self.texts.append(&mut found.texts);
         found
     }

@@ -56,6 +56,12 @@ impl Builder<'_, '_> {
                 places.insert(key.to_owned(), view.place());
             }
         }
+        if let Some(run) = self.layers.get("run") {
+            let program = run.items().next().unwrap_or(run);
+            places.insert("program".to_owned(), program.place());
+            let interpreter = run.get("interpreter").unwrap_or(run);
+            places.insert("interpreter".to_owned(), interpreter.place());
+        }
         let tools = self.layers.get("required_tools").into_iter();
         for item in tools.flat_map(|tools| tools.each()) {
             if let Some(name) = item.scalar_text() {

@@ -317,16 +317,16 @@ trees: {min-free: 1GiB}
     E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?
 retention: {runs: 1d}
-    E 19 retention-contradiction `retention.runs`: runs would be forgotten while a repeated submission is still answered by them
-    write at least `runs: 2d`
+    E 19 retention-contradiction `retention.runs`: runs must stay for at least 2 days, because a request that is repeated within that time is answered with its first run
+    write `runs: 2d`, or longer
 retention: {runs: 200d, approvals: 100d}
-    E 36 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    E 36 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {runs: 366d}
-    E 19 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    E 19 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {threads: 1MiB}
-    E 22 retention-contradiction `retention.threads`: one run may write more: `output_bytes_max` of 10485760 for each of two streams
+    E 22 retention-contradiction `retention.threads`: one run can write more: up to `output_bytes_max` (10485760 bytes) to each of its two streams
     raise `threads`, or lower `output_bytes_max`
 retention: {runs_min: many}
     E 23 wrong-type `runs_min` must be a whole number from 0 to 10000, not text

@@ -55,7 +55,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("{at: tomorrow}", ("schedule-at", 4, 10, "2026-12-24T18:00")),
         (
             "{at: 2027-02-30T10:00}",
-            ("schedule-at", 4, 10, "2026-12-24T18:00"),
+            ("schedule-at", 4, 10, "February 2027 has 28 days"),
         ),
         ("{at: 0000-01-01T10:00}", ("schedule-at", 4, 10, "RFC 3339")),
         ("{at: []}", ("blank", 4, 6, "add an item")),

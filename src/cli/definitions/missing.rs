@@ -1,0 +1,89 @@
+//! Programs, branches and paths that definitions name and that do not exist here.
+
+use std::path::Path;
+
+use crate::model::Skill;
+use crate::model::definition::RunText;
+use crate::model::schedule::{Schedule, Trigger};
+
+/// A program of a skill that does not exist.
+#[derive(Debug)]
+pub(super) struct MissingProgram<'s> {
+    pub(super) program: &'s str,
+    /// The place of the skill that names it.
+    pub(super) key: &'static str,
+    pub(super) hint: String,
+}
+
+/// Returns the program that a skill starts first, if it does not exist.
+pub(super) fn program<'s>(skill: &'s Skill, root: &Path) -> Option<MissingProgram<'s>> {
+    let (program, key) = match &skill.run {
+        RunText::Argv(argv) => (argv.first()?.as_str(), "program"),
+        RunText::Script { interpreter, .. } => (interpreter.first()?.as_str(), "interpreter"),
+        RunText::Shell(text) if text.contains('/') => (text.trim(), "program"),
+        RunText::Shell(_) | RunText::Instructions => return None,
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
+    if !program.chars().all(is_plain) {
+        return None;
+    }
+    if program.contains('/') {
+        // Another branch may have files that the checkout lacks.
+        let is_elsewhere = skill.mutating && skill.branch.is_some() && !program.starts_with('/');
+        let hint = "create the file, or correct the path, which is relative to `cwd` of the skill";
+        let is_missing = !is_elsewhere && !root.join(&skill.cwd).join(program).exists();
+        return is_missing.then(|| MissingProgram {
+            program,
+            key,
+            hint: hint.to_owned(),
+        });
+    }
+    let directories = std::env::var_os("PATH")?;
+    let is_found = std::env::split_paths(&directories).any(|path| path.join(program).is_file());
+    let is_known = is_found || skill.variables.contains_key("PATH");
+    (!is_known).then(|| MissingProgram {
+        program,
+        key,
+        hint: format!("install `{program}`, or correct its name: no directory of `PATH` has it"),
+    })
+}
+
+/// Returns code, message and hint for a branch or a path that a schedule waits for and that does not exist.
+pub(super) fn awaited(
+    schedule: &Schedule,
+    root: &Path,
+    branches: Option<&[String]>,
+) -> Option<(&'static str, String, String)> {
+    match &*schedule.trigger {
+        Trigger::OnCommit { branch } => {
+            let branches = branches.filter(|branches| !branches.contains(branch))?;
+            let message = format!(
+                "the schedule `{}` waits for commits of the branch `{branch}`, which does not exist",
+                schedule.id
+            );
+            let local = branch.split_once('/').map(|(_, local)| local);
+            let local = local.filter(|local| branches.iter().any(|known| known == local));
+            let hint = local.map_or_else(
+                || "create the branch, or correct its name".to_owned(),
+                |local| format!("write `on_commit: {local}`: only local branches are watched"),
+            );
+            Some(("schedule-branch-missing", message, hint))
+        }
+        Trigger::Watch { paths, .. } => {
+            let path = paths.iter().find(|path| {
+                let parts = path.split('/');
+                let fixed: Vec<_> = parts
+                    .take_while(|part| !part.contains(['*', '?', '[']))
+                    .collect();
+                !root.join(fixed.join("/")).exists()
+            })?;
+            let message = format!(
+                "the schedule `{}` watches `{path}`, which does not exist",
+                schedule.id
+            );
+            let hint = "create it, or correct the path, which is relative to the workspace";
+            Some(("schedule-path-missing", message, hint.to_owned()))
+        }
+        _ => None,
+    }
+}
