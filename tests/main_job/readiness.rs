@@ -91,7 +91,6 @@ fn programs_that_do_not_exist_are_found() {
   - {id: name, description: d, run: [pyhton3, x]}
   - {id: path, description: d, run: ./nowhere.sh}
   - {id: interpreter, description: d, run: {script: a.py, interpreter: python9}}
-  - {id: placeholder, description: d, run: ['./{date}', x]}
   - {id: fine, description: d, run: [sh, -c, 'true']}
 ";
     let workspace = Workspace::with_skills(skills);
@@ -115,7 +114,7 @@ fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
         "notify: {on_failure: ./nowhere.sh}\n",
     )
     .unwrap();
-    let done = workspace.run(&["check"]).expect_code(0).stderr;
+    let done = workspace.run(&["check"]).expect_code(0).stdout;
     for code in [
         "command-file-missing",
         "schedule-branch-missing",
@@ -129,7 +128,7 @@ fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
 fn a_tool_that_no_set_has_is_not_its_own_correction() {
     let skills = "\n  - {id: a, description: d, run: 'true', required_tools: [web_search]}\n";
     let workspace = Workspace::with_skills(skills);
-    let done = workspace.run(&["check"]).expect_code(6).stderr;
+    let done = workspace.run(&["check"]).expect_code(6).stdout;
     assert!(done.contains("no tool set has it"), "{done}");
     assert!(!done.contains("did you mean"), "{done}");
 }
