@@ -107,11 +107,11 @@ fn programs_that_do_not_exist_are_found() {
 
 #[test]
 fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
-    let skills = "\n  - {id: a, description: d, run: 'true', schedule: {on_commit: relase}}\n  - {id: b, description: d, run: 'true', schedule: {watch: [docz/]}}\n";
+    let skills = "\n  - {id: a, description: d, run: 'true', schedule: {on_commit: relase}}\n  - {id: b, description: d, run: 'true', schedule: {watch: [docz/]}}\n  - {id: c, description: d, mutating: true, run: 'true'}\n";
     let workspace = Workspace::with_skills(skills);
     std::fs::write(
         workspace.root.join("workerctl.yaml"),
-        "notify: {on_failure: ./nowhere.sh}\n",
+        "notify: {on_failure: ./nowhere.sh}\nhooks: {post_commit: ./nohook.sh}\n",
     )
     .unwrap();
     let done = workspace.run(&["check"]).expect_code(0).stdout;
@@ -122,6 +122,7 @@ fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
     ] {
         assert!(done.contains(code), "{code}: {done}");
     }
+    assert!(done.contains("`./nohook.sh` does not exist"), "{done}");
 }
 
 #[test]

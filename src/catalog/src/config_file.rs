@@ -330,7 +330,6 @@ impl<'a> Reader<'a, '_> {
         self.at_all("hooks");
         if let Some(view) = self.map.get("hooks") {
             let hooks = settings::hooks(view, report);
-            notify::report_missing(&hooks.texts, root, report);
             self.config.post_tools_hooks = hooks.post_tools;
             self.config.post_commit_hooks = hooks.post_commit;
         }

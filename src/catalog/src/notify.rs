@@ -45,7 +45,7 @@ pub(crate) fn notify<'a>(
     }
 }
 
-/// Warns of commands of hooks and notifications, such as `./tell`, whose file is missing: skills can run without them. Returns the paths, relative to the workspace.
+/// Warns of commands of notifications, such as `./tell`, whose file is missing: skills can run without them. Returns the paths, relative to the workspace.
 pub(crate) fn report_missing(
     commands: &[PendingText<'_>],
     root: &Root,

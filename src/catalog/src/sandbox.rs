@@ -91,6 +91,7 @@ pub(crate) fn read(
             }
         }
     } else {
+        report_flag(view, report);
         level(&view.scalar_text()?)?
     };
     let level = sandbox.level;
@@ -112,6 +113,15 @@ pub(crate) fn read(
         place: view.place(),
         sandbox,
     })
+}
+
+/// Reports `true`, which does not say which level is meant.
+fn report_flag(view: View<'_>, report: &mut Report) {
+    if matches!(view.data(), Data::Bool(true)) {
+        let message = "`true` is not a level of `sandbox`".to_owned();
+        let hint = "write `sandbox: required`, or `sandbox: auto` to run without a sandbox where the kernel has none";
+        report.error("unknown-value", view.place(), message, hint);
+    }
 }
 
 /// Reads `sandbox` of the configuration, where every word has to be known.

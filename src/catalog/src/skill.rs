@@ -105,7 +105,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let placement = self.placement(mutating, report);
         let verification = self.verification(report);
         self.hold_instructions(verification.approval_required);
-        let hooks = self.hooks(mutating, depends, report);
+        let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
         let env = self.env(report);

@@ -53,6 +53,11 @@ impl<'a> View<'a> {
         matches!(self.node.data, Data::Null)
     }
 
+    /// Whether a key has no value, not even `null` or `~`.
+    pub(crate) fn is_left_empty(&self) -> bool {
+        self.is_null() && self.raw().is_empty()
+    }
+
     /// The value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         #[cfg(test)]

@@ -245,14 +245,12 @@ fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report)
         let hooks = settings::hooks(view, report);
         part.post_tools.extend(hooks.post_tools);
         part.post_commit.extend(hooks.post_commit);
-        part.depends = notify::report_missing(&hooks.texts, part.root, report);
         part.texts.extend(hooks.texts);
     }
     if let Some(view) = root.written("notify") {
         let mut commands = Vec::new();
         part.notify = notify::notify(view, &mut commands, report);
-        let paths = notify::report_missing(&commands, part.root, report);
-        part.depends.extend(paths);
+        part.depends = notify::report_missing(&commands, part.root, report);
         part.texts.extend(commands);
     }
     if let Some(view) = root.written("commit")

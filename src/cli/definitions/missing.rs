@@ -3,24 +3,22 @@
 use std::path::Path;
 
 use crate::model::Skill;
-use crate::model::definition::RunText;
+use crate::model::definition::{HookText, RunText};
 use crate::model::schedule::{Schedule, Trigger};
 
 /// A program of a skill that does not exist.
 #[derive(Debug)]
 pub(super) struct MissingProgram<'s> {
     pub(super) program: &'s str,
-    /// The place of the skill that names it.
-    pub(super) key: &'static str,
     pub(super) hint: String,
 }
 
 /// Returns the program that a skill starts first, if it does not exist.
 pub(super) fn program<'s>(skill: &'s Skill, root: &Path) -> Option<MissingProgram<'s>> {
-    let (program, key) = match &skill.run {
-        RunText::Argv(argv) => (argv.first()?.as_str(), "program"),
-        RunText::Script { interpreter, .. } => (interpreter.first()?.as_str(), "interpreter"),
-        RunText::Shell(text) if text.contains('/') => (text.trim(), "program"),
+    let program = match &skill.run {
+        RunText::Argv(argv) => argv.first()?.as_str(),
+        RunText::Script { interpreter, .. } => interpreter.first()?.as_str(),
+        RunText::Shell(text) if text.contains('/') => text.trim(),
         RunText::Shell(_) | RunText::Instructions => return None,
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
@@ -34,7 +32,6 @@ pub(super) fn program<'s>(skill: &'s Skill, root: &Path) -> Option<MissingProgra
         let is_missing = !is_elsewhere && !root.join(&skill.cwd).join(program).exists();
         return is_missing.then(|| MissingProgram {
             program,
-            key,
             hint: hint.to_owned(),
         });
     }
@@ -43,9 +40,28 @@ pub(super) fn program<'s>(skill: &'s Skill, root: &Path) -> Option<MissingProgra
     let is_known = is_found || skill.variables.contains_key("PATH");
     (!is_known).then(|| MissingProgram {
         program,
-        key,
         hint: format!("install `{program}`, or correct its name: no directory of `PATH` has it"),
     })
+}
+
+/// Returns the files of hooks of a skill, such as `./tell`, that do not exist. Hooks run in `cwd` of the skill.
+pub(super) fn hooks<'s>(skill: &'s Skill, root: &Path) -> impl Iterator<Item = &'s HookText> {
+    let directory = root.join(&skill.cwd);
+    let is_checked = skill.mutating && skill.branch.is_none();
+    let hooks = skill.hooks.iter().chain(&skill.post_commit);
+    hooks.filter(move |hook| {
+        let program = program_of(hook);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        is_checked
+            && program.starts_with("./")
+            && program.chars().all(is_plain)
+            && !directory.join(program).exists()
+    })
+}
+
+/// Returns the first word of a hook's command.
+pub(super) fn program_of(hook: &HookText) -> &str {
+    hook.command.split_whitespace().next().unwrap_or_default()
 }
 
 /// Returns code, message and hint for a branch or a path that a schedule waits for and that does not exist.

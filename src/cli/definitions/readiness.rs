@@ -82,7 +82,12 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
     let mut found = Vec::new();
     for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
         let mut add = |code: &str, key: &str, message: String, hint: String| {
-            let place = skill.places.get(key).unwrap_or(&skill.place);
+            let usual = if code == PROGRAM_MISSING {
+                &skill.run_place
+            } else {
+                &skill.place
+            };
+            let place = skill.places.get(key).unwrap_or(usual);
             found.push(Problem {
                 worker: Some(skill.address.worker.clone()),
                 skill: Some(skill.address.skill.clone()),
@@ -99,14 +104,14 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             add("cwd-missing", "cwd", message, hint);
             continue;
         }
-        if let Some(missing::MissingProgram { program, key, hint }) =
+        if let Some(missing::MissingProgram { program, hint }) =
             missing::program(skill, &catalog.root)
         {
             let message = format!(
                 "`{}` cannot run: there is no program `{program}`",
                 skill.address
             );
-            add(PROGRAM_MISSING, key, message, hint);
+            add(PROGRAM_MISSING, "program", message, hint);
         }
         if skill.mutating {
             let names = repositories
@@ -136,8 +141,40 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             add("tool-missing", key, message, hint);
         }
     }
+    found.extend(hooks(catalog));
     found.extend(awaited(catalog));
     found.extend(workers_elsewhere(catalog));
+    found
+}
+
+/// Returns a warning for each hook whose file does not exist; skills run without it.
+fn hooks(catalog: &Catalog) -> Vec<Problem> {
+    let mut found: Vec<Problem> = Vec::new();
+    let config = &catalog.config;
+    for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
+        for hook in missing::hooks(skill, &catalog.root) {
+            let program = missing::program_of(hook);
+            let is_shared =
+                config.post_tools_hooks.contains(hook) || config.post_commit_hooks.contains(hook);
+            let of_config = Place {
+                path: Arc::from(CONFIG_FILE),
+                line: 0,
+                column: 0,
+            };
+            let place = skill.places.get("hooks").filter(|_| !is_shared);
+            let message = format!("`{program}` does not exist: skills run, and this hook fails");
+            let hint = "create it, or correct the path, which is relative to `cwd` of the skill";
+            let problem = warning(
+                "command-file-missing",
+                place.cloned().unwrap_or(of_config),
+                message,
+                hint.to_owned(),
+            );
+            if !found.contains(&problem) {
+                found.push(problem);
+            }
+        }
+    }
     found
 }
 

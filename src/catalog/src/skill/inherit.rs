@@ -12,13 +12,13 @@ use crate::model::definition::{Input, RunText, Shell, Unavailable, WakeText};
 use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{Approving, OnCrash, RateLimitWait, Retry};
 use crate::model::{Place, ResourceLimits};
-use crate::notify;
 use crate::rate_limit::{self, OnRateLimit};
 use crate::report::Report;
 use crate::restrict;
 use crate::sandbox;
 use crate::settings::{self, Hooks};
 use crate::texts::TextKind;
+use crate::view::View;
 use crate::worker::{Setting, commit_message};
 
 impl<'a> Builder<'a, '_> {
@@ -179,12 +179,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    pub(super) fn hooks(
-        &mut self,
-        mutating: bool,
-        depends: &mut Vec<String>,
-        report: &mut Report,
-    ) -> Hooks<'a> {
+    pub(super) fn hooks(&mut self, mutating: bool, report: &mut Report) -> Hooks<'a> {
         let written = self.layers.get("hooks");
         let mut found = written
             .map(|view| settings::hooks(view, report))
@@ -197,11 +192,6 @@ impl<'a> Builder<'a, '_> {
                 "`mutating: true` where the skill changes the repository; `notify` of its worker tells how runs went",
             );
         }
-        depends.extend(notify::report_missing(
-            &found.texts,
-            self.worker.root,
-            report,
-        ));
         self.texts.append(&mut found.texts);
         found
     }
@@ -216,6 +206,11 @@ impl<'a> Builder<'a, '_> {
         inherited: Option<u64>,
         report: &mut Report,
     ) -> Option<u64> {
+        if let Some(view) = self.layers.written(key).filter(View::is_left_empty) {
+            let hint = format!("write `{key}: 15m`, or remove the key");
+            let message = format!("`{key}` has no value");
+            report.error("blank", view.key_place(), message, &hint);
+        }
         match self.layers.get(key) {
             Some(view) => view.millis(key, report),
             None => inherited,

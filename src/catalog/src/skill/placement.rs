@@ -9,7 +9,7 @@ use crate::model::isolation::{BranchChoice, LocalEntry};
 use crate::report::Report;
 
 /// Keys of skills and workers whose values name something that may be missing.
-pub(crate) const PLACED: [&str; 4] = ["branch", "push", "cwd", "env"];
+pub(crate) const PLACED: [&str; 5] = ["branch", "push", "cwd", "env", "hooks"];
 
 /// What a skill says of it; where it says nothing its worker; and where that says nothing the configuration.
 pub(super) struct SkillPlacement {
@@ -57,10 +57,8 @@ impl Builder<'_, '_> {
             }
         }
         if let Some(run) = self.layers.get("run") {
-            let program = run.items().next().unwrap_or(run);
-            places.insert("program".to_owned(), program.place());
-            let interpreter = run.get("interpreter").unwrap_or(run);
-            places.insert("interpreter".to_owned(), interpreter.place());
+            let program = run.items().next().or_else(|| run.get("interpreter"));
+            places.extend(program.map(|program| ("program".to_owned(), program.place())));
         }
         let tools = self.layers.get("required_tools").into_iter();
         for item in tools.flat_map(|tools| tools.each()) {

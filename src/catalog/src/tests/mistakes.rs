@@ -293,7 +293,7 @@ fn a_definition_in_the_wrong_directory_is_a_warning() {
 
 #[test]
 fn a_missing_file_of_a_notification_is_a_warning() {
-    let worker = "worker: {id: w}\nnotify: {on_failure: ./tell now}\nskills:\n  - {id: a, description: d, run: date, schedule: {cron: '@daily', on_missed: ./tell}}\nhooks: {post_commit: ./tell}\n";
+    let worker = "worker: {id: w}\nnotify: {on_failure: ./tell now}\nskills:\n  - {id: a, description: d, run: date, schedule: {cron: '@daily', on_missed: ./tell}}\n";
     let files = [
         (
             "workerctl.yaml",
@@ -307,7 +307,6 @@ fn a_missing_file_of_a_notification_is_a_warning() {
         (files[0].0, 2, 26),
         (files[1].0, 2, 22),
         (files[1].0, 4, 78),
-        (files[1].0, 5, 22),
     ] {
         let hint = "relative to the workspace";
         expect(
@@ -476,6 +475,7 @@ fn a_date_that_does_not_exist_is_answered_with_the_length_of_its_month() {
 #[test]
 fn a_value_that_is_not_known_is_named() {
     for (line, said) in [
+        ("sandbox: true", "write `sandbox: required`"),
         ("sandbox: strict", "`strict` is not a level of `sandbox`"),
         ("sandbox: {network: [443]}", "write `network: {tcp: [443]}`"),
         ("retention: {runs: 12h}", "at least 2 days"),
@@ -487,4 +487,12 @@ fn a_value_that_is_not_known_is_named() {
         let shown = show(&Workspace::new(&[("workerctl.yaml", line)]).load().problems);
         assert!(shown.contains(said), "{line}: {shown}");
     }
+}
+
+#[test]
+fn a_time_limit_without_a_value_is_an_error() {
+    let text = skill("    run: date\n    timeout:\n");
+    check_worker(&text, ("blank", ERROR, 7, 5, "write `timeout: 15m`"));
+    let explicit = Workspace::of_worker(&skill("    run: date\n    timeout: ~\n")).load();
+    assert!(explicit.problems.is_empty(), "{}", show(&explicit.problems));
 }

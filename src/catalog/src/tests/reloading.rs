@@ -153,7 +153,6 @@ fn configuration_has_origins_and_problems() {
         "workerctl.yaml",
         "timezone: Europe/Berlin\nmax_parallel: 4\nqueue: {max: 50}\ncommit:\n  author: \"Repo Steward <steward@example.org>\"\n  message: \"{{skill}}\"\nhooks:\n  post_tools: [./hook]\n  post_commit: {command: push, timeout: 5s}\ntimeout: 1h\ngrace: 2s\nthreads: {directory: t}\nx-team: {lead: {name: x}}\n",
     )]);
-    workspace.write("hook", b"");
     let catalog = workspace.load();
     assert!(catalog.problems.is_empty(), "{}", show(&catalog.problems));
     let config = &catalog.config;
