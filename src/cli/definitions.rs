@@ -2,6 +2,7 @@
 //!
 //! They are loaded as the engine loads them, its check of shell texts included.
 
+mod missing;
 mod readiness;
 mod skill;
 

@@ -86,6 +86,55 @@ fn what_can_never_run_is_found_before_it_is_run() {
 }
 
 #[test]
+fn programs_that_do_not_exist_are_found() {
+    let skills = r"
+  - {id: name, description: d, run: [pyhton3, x]}
+  - {id: path, description: d, run: ./nowhere.sh}
+  - {id: interpreter, description: d, run: {script: a.py, interpreter: python9}}
+  - {id: fine, description: d, run: [sh, -c, 'true']}
+";
+    let workspace = Workspace::with_skills(skills);
+    std::fs::write(workspace.root.join("workers/w/a.py"), "").unwrap();
+    let found = checked(&workspace);
+    let expected = ["name", "path", "interpreter"];
+    let expected = expected.map(|skill| ("program-missing".to_owned(), skill.to_owned()));
+    assert_eq!(found, expected);
+    for skill in ["name", "path", "interpreter"] {
+        let done = workspace.run(&["run", skill, "-q"]);
+        assert_ne!(done.code, 0, "{skill}: {done:?}");
+    }
+}
+
+#[test]
+fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
+    let skills = "\n  - {id: a, description: d, run: 'true', schedule: {on_commit: relase}}\n  - {id: b, description: d, run: 'true', schedule: {watch: [docz/]}}\n  - {id: c, description: d, mutating: true, run: 'true'}\n";
+    let workspace = Workspace::with_skills(skills);
+    std::fs::write(
+        workspace.root.join("workerctl.yaml"),
+        "notify: {on_failure: ./nowhere.sh}\nhooks: {post_commit: ./nohook.sh}\n",
+    )
+    .unwrap();
+    let done = workspace.run(&["check"]).expect_code(0).stdout;
+    for code in [
+        "command-file-missing",
+        "schedule-branch-missing",
+        "schedule-path-missing",
+    ] {
+        assert!(done.contains(code), "{code}: {done}");
+    }
+    assert!(done.contains("`./nohook.sh` does not exist"), "{done}");
+}
+
+#[test]
+fn a_tool_that_no_set_has_is_not_its_own_correction() {
+    let skills = "\n  - {id: a, description: d, run: 'true', required_tools: [web_search]}\n";
+    let workspace = Workspace::with_skills(skills);
+    let done = workspace.run(&["check"]).expect_code(6).stdout;
+    assert!(done.contains("no tool set has it"), "{done}");
+    assert!(!done.contains("did you mean"), "{done}");
+}
+
+#[test]
 fn workers_in_another_directory_are_found() {
     let workspace = Workspace::new();
     workspace.write("workerctl.yaml", "timezone: UTC\n");

@@ -139,7 +139,9 @@ fn check<'a>(
         );
         return Some(manual(item, &text, report));
     }
+    let before = report.errors();
     report_unknown(item, &CHECK, report);
+    let is_misspelt = report.errors() > before;
     let mut text_of = |key: &str| item.written(key).map(|view| view.filled_text(key, report));
     let (name, description) = (text_of("check").or(text_of("name")), text_of("description"));
     let command = text_of("command");
@@ -154,9 +156,17 @@ fn check<'a>(
     report_condition(item, report);
     let label = description.flatten().or(name.flatten());
     let Some(command) = command else {
+        if is_misspelt {
+            return None;
+        }
         let Some(label) = label else {
             let message = "a check says neither what it runs nor what it verifies".to_owned();
-            report.error("check-empty", item.place(), message, "add `command`");
+            report.error(
+                "check-empty",
+                item.place(),
+                message,
+                "add `command: COMMAND`",
+            );
             return None;
         };
         return Some(manual(item, &label, report));

@@ -104,7 +104,7 @@ fn place_values(
             "remove the tag, or quote the value when the `!` belongs to it",
         );
     }
-    report_duplicates(&source, &root, report);
+    report_duplicates(&source, &root, false, report);
     if report.errors() > before {
         return None;
     }
@@ -136,26 +136,36 @@ fn too_deep(text: &str, range: Range<usize>) -> Option<usize> {
     None
 }
 
-fn report_duplicates(source: &Source, node: &Node, report: &mut Report) {
+fn report_duplicates(source: &Source, node: &Node, is_item: bool, report: &mut Report) {
     match &node.data {
         Data::Map(entries) => {
             let mut seen = std::collections::HashMap::with_capacity(entries.len());
             for entry in entries {
                 if let Some(first) = seen.insert(entry.key.as_str(), entry.start) {
                     let line = source.place(first).line;
+                    // All keys of the second item stand twice.
+                    let begins_item = is_item && entry.key == "id";
+                    let hint = if begins_item {
+                        "write `- ` before this `id` if another item of the list begins here, or keep one of them"
+                    } else {
+                        "keep one of them"
+                    };
                     report.error(
                         "duplicate-key",
                         source.place(entry.start),
                         format!("`{}` stands twice, first in line {line}", entry.key),
-                        "keep one of them",
+                        hint,
                     );
+                    if begins_item {
+                        return;
+                    }
                 }
-                report_duplicates(source, &entry.value, report);
+                report_duplicates(source, &entry.value, false, report);
             }
         }
         Data::List(items) => {
             for item in items {
-                report_duplicates(source, item, report);
+                report_duplicates(source, item, true, report);
             }
         }
         Data::Null | Data::Bool(_) | Data::Number(_) | Data::Text(_) => {}
@@ -247,6 +257,12 @@ fn report_syntax(
         let hint = "keep one definition in a file";
         report.error("multiple-documents", place, message, hint);
     } else {
+        let yaml = source.text().get(range.clone()).unwrap_or_default();
+        let stopped = offset.unwrap_or(range.end).saturating_sub(range.start);
+        if let Some(end) = syntax::lines::end_of_block(yaml, stopped) {
+            report_end_of_block(source, range.start, &end, report);
+            return;
+        }
         let line = offset.map_or(0, |at| source.line_index(at));
         if let Some(at) = unquoted_placeholder(source, line) {
             report.error(
@@ -257,14 +273,12 @@ fn report_syntax(
             );
             return;
         }
-        let yaml = source.text().get(range.clone()).unwrap_or_default();
         if let Some(at) = syntax::unclosed_quote(yaml) {
             let place = source.place(range.start + at);
             let (plain, hint) = syntax::UNCLOSED_QUOTE;
             report.error("yaml-syntax", place, plain.to_owned(), hint);
             return;
         }
-        let stopped = offset.unwrap_or(range.end).saturating_sub(range.start);
         if let Some(mistake) = syntax::lines::locate(yaml, stopped, &message) {
             let place = source.place(range.start + mistake.at);
             report.error("yaml-syntax", place, mistake.message, &mistake.hint);
@@ -278,6 +292,18 @@ fn report_syntax(
             &hint,
         );
     }
+}
+
+fn report_end_of_block(
+    source: &Source,
+    start: usize,
+    end: &syntax::lines::EndOfBlock,
+    report: &mut Report,
+) {
+    let line = source.place(start + end.block_at).line;
+    let message = format!("this line ends the text of `{}` in line {line}", end.block);
+    let hint = format!("indent it by at least {} spaces", end.indentation);
+    report.error("yaml-syntax", source.place(start + end.at), message, &hint);
 }
 
 /// Whether a line begins another document: the parser says so too where the first key alone is indented.

@@ -1,6 +1,6 @@
 //! `interface`: what goes into a skill and what comes out.
 
-use super::keys::{INPUT, INTERFACE, OUTPUT, not_a_list};
+use super::keys::{INPUT, INTERFACE, OUTPUT, has_near_miss, not_a_list};
 use super::report::Report;
 use super::settings::inner_path;
 use super::texts::{PendingText, TextKind};
@@ -109,12 +109,15 @@ fn input<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<Input> {
+    let before = report.errors();
     if !INPUT.is_map(item, "inputs", "a map with `name` and `type`", report) {
         return None;
     }
     if item.get("name").is_none_or(|name| name.is_null()) {
-        let message = "an input has no name".to_owned();
-        report.error("missing-key", item.place(), message, "add `name`");
+        if report.errors() == before {
+            let message = "an input has no name".to_owned();
+            report.error("missing-key", item.place(), message, "add `name: NAME`");
+        }
         return None;
     }
     let before = report.errors();
@@ -407,7 +410,7 @@ fn output<'a>(
             None
         }
         None => {
-            if has_path {
+            if has_path && !has_near_miss(item, "destination") {
                 report.warning(
                     "destination-missing",
                     item.place(),

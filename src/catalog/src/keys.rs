@@ -20,6 +20,7 @@ mod worker;
 mod foreign;
 mod listed;
 mod places;
+mod scheduled;
 mod unknown;
 
 pub(crate) use config::*;
@@ -33,7 +34,7 @@ pub(crate) use places::{COMMON, misplaced_in};
 pub(crate) use schedule::*;
 pub(crate) use shared::*;
 pub(crate) use skill::*;
-pub(crate) use unknown::{refuse_unknown, report_unknown, suggest};
+pub(crate) use unknown::{has_near_miss, refuse_unknown, report_unknown, suggest};
 pub(crate) use worker::*;
 
 use crate::model::duration::exact_millis;

@@ -223,7 +223,9 @@ fn listed<'a>(
             .into_iter()
             .find(|path| !has_own && files.read.contains_key(path))
     });
-    if let Some(stem) = stem.filter(|stem| !stem.eq_ignore_ascii_case(&id)) {
+    let file = path.as_deref().map_or(FileOf::None, |path| files.of(path));
+    let is_missing = matches!(file, FileOf::Missing(_));
+    if let Some(stem) = stem.filter(|stem| !is_missing && !stem.eq_ignore_ascii_case(&id)) {
         report.warning(
             "skill-id-mismatch",
             view.place(),
@@ -231,7 +233,6 @@ fn listed<'a>(
             &format!("rename the file, or write `id: {stem}`"),
         );
     }
-    let file = path.as_deref().map_or(FileOf::None, |path| files.of(path));
     let item = Item {
         id,
         inline,

@@ -1,7 +1,7 @@
 //! `models` of workerctl.yaml: what executes instructions.
 
 use super::amounts::{is_name, money, small, thousandths};
-use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, suggest};
+use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, has_near_miss, suggest};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -72,7 +72,7 @@ pub(crate) fn required<'a>(
     report: &mut Report,
 ) -> Option<View<'a>> {
     let found = view.written(key);
-    if found.is_none() {
+    if found.is_none() && !has_near_miss(view, key) {
         let message = format!("`{key}` is missing");
         report.error(
             "missing-key",
@@ -130,12 +130,26 @@ fn model(alias: &str, view: View<'_>, report: &mut Report) -> Option<Model> {
     Some(model)
 }
 
+/// Products and companies, and the provider that serves their models.
+const PRODUCTS: [(&str, &str); 4] = [
+    ("claude", "anthropic"),
+    ("google", "gemini"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+];
+
 fn provider(view: View<'_>, report: &mut Report) -> Option<Provider> {
     let text = view.filled_text("provider", report)?;
     let found = Provider::ALL.into_iter().find(|one| one.name() == text);
     if found.is_none() {
         let known = Provider::ALL.map(Provider::name);
-        let hint = suggest(&text, &known).map_or_else(
+        let product = PRODUCTS
+            .iter()
+            .find(|(name, _)| text.eq_ignore_ascii_case(name));
+        let meant = product
+            .map(|(_, provider)| *provider)
+            .or_else(|| suggest(&text, &known));
+        let hint = meant.map_or_else(
             || format!("write one of `{}`", known.join("`, `")),
             |meant| format!("did you mean `{meant}`?"),
         );

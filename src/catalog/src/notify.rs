@@ -45,7 +45,7 @@ pub(crate) fn notify<'a>(
     }
 }
 
-/// Warns of commands such as `./tell` whose file is missing. Returns the paths, relative to the workspace.
+/// Warns of commands of notifications, such as `./tell`, whose file is missing: skills can run without them. Returns the paths, relative to the workspace.
 pub(crate) fn report_missing(
     commands: &[PendingText<'_>],
     root: &Root,
@@ -62,9 +62,9 @@ pub(crate) fn report_missing(
             continue;
         };
         if !root.path().join(path).exists() {
-            let message = format!("`{program}` does not exist");
+            let message = format!("`{program}` does not exist: skills run, and this command fails");
             let hint = "create it, or correct the path, which is relative to the workspace";
-            report.warning("file-missing", command.view.place(), message, hint);
+            report.warning("command-file-missing", command.view.place(), message, hint);
         }
         paths.push(path.to_owned());
     }

@@ -31,17 +31,20 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<OnRateLimit> {
     if matches!(view.data(), Data::Bool(false)) {
         return Some(OnRateLimit::Fail);
     }
+    let before = report.errors();
     let expected = "a map with `wait`, or `false`";
     if !RATE_LIMIT.is_map(view, "on_rate_limit", expected, report) {
         return None;
     }
     let Some(wait) = view.written("wait") else {
-        report.error(
-            "missing-key",
-            view.key_place(),
-            "`on_rate_limit` says not how long".to_owned(),
-            "add `wait: 6h`",
-        );
+        if report.errors() == before {
+            report.error(
+                "missing-key",
+                view.key_place(),
+                "`on_rate_limit` does not say how long a run waits".to_owned(),
+                "add `wait: 6h`",
+            );
+        }
         return None;
     };
     let wait_ms = wait.millis("wait", report)?;

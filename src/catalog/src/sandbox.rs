@@ -91,6 +91,7 @@ pub(crate) fn read(
             }
         }
     } else {
+        report_flag(view, report);
         level(&view.scalar_text()?)?
     };
     let level = sandbox.level;
@@ -114,6 +115,15 @@ pub(crate) fn read(
     })
 }
 
+/// Reports `true`, which does not say which level is meant.
+fn report_flag(view: View<'_>, report: &mut Report) {
+    if matches!(view.data(), Data::Bool(true)) {
+        let message = "`true` is not a level of `sandbox`".to_owned();
+        let hint = "write `sandbox: required`, or `sandbox: auto` to run without a sandbox where the kernel has none";
+        report.error("unknown-value", view.place(), message, hint);
+    }
+}
+
 /// Reads `sandbox` of the configuration, where every word has to be known.
 pub(crate) fn of_workspace(
     view: View<'_>,
@@ -125,11 +135,20 @@ pub(crate) fn of_workspace(
         report.error(
             "unknown-value",
             view.place(),
-            "`sandbox` is not known".to_owned(),
+            format!("`{}` is not a level of `sandbox`", shown(view)),
             "write `auto`, `required`, `private`, `off`, or a map with `level`",
         );
     }
     asked.map(DeclaredSandbox::sandbox)
+}
+
+/// A value that is refused, in words: short text as it is written.
+fn shown(view: View<'_>) -> String {
+    let text = view.scalar_text().filter(|text| text.len() <= 64);
+    text.map_or_else(
+        || view.kind().to_owned(),
+        |text| text.escape_debug().to_string(),
+    )
 }
 
 fn level(text: &str) -> Option<Level> {
@@ -221,8 +240,16 @@ fn network(view: View<'_>, report: &mut Report) -> NetworkChoice {
     report.error(
         "unknown-value",
         view.place(),
-        "`network` is not known".to_owned(),
-        "write `none`, `any` or `{tcp: [53, 443]}`",
+        format!(
+            "`network` must be `none`, `any` or a map with `tcp`, not {}",
+            view.kind()
+        ),
+        &match view.data() {
+            Data::List(_) if !view.raw().is_empty() && view.raw().len() < 64 => {
+                format!("write `network: {{tcp: {}}}`", view.raw())
+            }
+            _ => "write `none`, `any` or `{tcp: [53, 443]}`".to_owned(),
+        },
     );
     NetworkChoice::None
 }

@@ -160,6 +160,7 @@ pub(crate) fn hook_of<'a>(
 
 /// Reads a `retry` map.
 pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
+    let before = report.errors();
     if !RETRY.is_map(view, "retry", "a map with `max_attempts`", report) {
         return None;
     }
@@ -168,12 +169,14 @@ pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
         ..Retry::ONCE
     };
     let Some(attempts) = view.get("max_attempts") else {
-        report.error(
-            "missing-key",
-            view.key_place(),
-            "`retry` does not say how many attempts to make".to_owned(),
-            "add `max_attempts: 3`",
-        );
+        if report.errors() == before {
+            report.error(
+                "missing-key",
+                view.key_place(),
+                "`retry` does not say how many attempts to make".to_owned(),
+                "add `max_attempts: 3`",
+            );
+        }
         return None;
     };
     let attempts = attempts.whole("max_attempts", 1..=ATTEMPTS_MAX, report)?;

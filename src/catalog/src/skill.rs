@@ -390,9 +390,13 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn why_unavailable(&mut self, run: &RunText, agent: &DeclaredAgent, report: &mut Report) {
         if let FileOf::Missing(index) = self.item.file {
             if let Some((_, refusal)) = self.files.missing.get(index) {
+                let written = self
+                    .layers
+                    .inline
+                    .and_then(|map| map.written("file").or(map.written("path")));
                 report.warning(
                     "skill-file-missing",
-                    self.item.place.clone(),
+                    written.map_or_else(|| self.item.place.clone(), |file| file.place()),
                     format!("the skill is unavailable: {refusal}"),
                     "create the file or correct the path",
                 );

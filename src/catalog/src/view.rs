@@ -1,6 +1,7 @@
 //! A value with the text it stands in, and how texts, numbers and spans of time are read from it.
 
 use super::align::{show_number, visible_offsets};
+use super::examples::Wrong;
 use super::report::Report;
 use super::source::Source;
 use super::tree::{Data, Node, Number};
@@ -50,6 +51,11 @@ impl<'a> View<'a> {
     /// Whether nothing is written, or null.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.node.data, Data::Null)
+    }
+
+    /// Whether a key has no value, not even `null` or `~`.
+    pub(crate) fn is_left_empty(&self) -> bool {
+        self.is_null() && self.raw().is_empty()
     }
 
     /// The value of a key.
@@ -169,8 +175,17 @@ impl<'a> View<'a> {
             "wrong-type",
             self.place(),
             message,
-            &format!("write {expected}"),
+            &self.wrong(what, expected).hint(),
         );
+    }
+
+    fn wrong<'w>(&'w self, key: &'w str, expected: &'w str) -> Wrong<'w> {
+        Wrong {
+            key,
+            expected,
+            data: self.data(),
+            is_item: self.key_start == self.node.start,
+        }
     }
 
     /// The name in a `{name}` that was read as a map.

@@ -7,6 +7,7 @@ use super::entries::{self, Bound, Entry};
 use super::open::{DefinitionStamp, Root};
 use super::report::Report;
 use super::source::whole_file;
+use super::unread;
 use super::worker_paths;
 use crate::model::Config;
 use crate::model::config::CONFIG_FILE;
@@ -68,6 +69,11 @@ pub(crate) fn search(root: &Root, config: &Config) -> Found {
         .into_iter()
         .filter(|path| search.visit(path))
         .collect();
+    unread::report_config(root, &mut search.report);
+    if directories.iter().any(|path| path == "workers") && root.path().join("worker").is_dir() {
+        let listed = search.list("worker");
+        unread::report_singular(root, "worker", &listed, &mut search.report);
+    }
     for path in &directories {
         search.directory(path, 0);
     }
@@ -157,13 +163,9 @@ impl Search<'_> {
         if entry.directory || is_read {
             return;
         }
-        let begins = |key: &str| {
-            let bytes = self.root.read(&file).unwrap_or_default();
-            let mut lines = bytes.split(|byte| *byte == b'\n');
-            lines.any(|line| line.starts_with(key.as_bytes()))
-        };
         let is_named = stem.starts_with("worker");
-        let is_meant = depth == 0 && !is_worker && (begins("worker:") || begins("skills:"));
+        let is_meant =
+            depth == 0 && !is_worker && unread::has_key(self.root, &file, &["worker:", "skills:"]);
         if !is_named && !is_meant {
             return;
         }
@@ -251,6 +253,14 @@ impl Search<'_> {
             .find(|entry| entry.name == "skills" && (entry.directory || entry.link))
             .map(|entry| self.skill_files(&format!("{path}/skills"), entry.link))
             .unwrap_or_default();
+        if listed
+            .iter()
+            .any(|entry| entry.name == "skill" && entry.directory)
+        {
+            let singular = format!("{path}/skill");
+            let listed = self.list(&singular);
+            unread::report_singular(self.root, &singular, &listed, &mut self.report);
+        }
         let stamps = std::iter::once(&definition)
             .chain(&skills)
             .map(|file| self.root.stamp(file))
@@ -305,6 +315,8 @@ impl Search<'_> {
                 );
             } else if markdown {
                 files.push(below);
+            } else {
+                unread::report_skill(self.root, &below, &mut self.report);
             }
         }
         files

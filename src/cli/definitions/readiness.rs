@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::missing;
 use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::cli::repository;
 use crate::engine::check_tools;
@@ -22,13 +23,17 @@ const SKIPPED: [&str; 4] = ["node_modules", "target", "vendor", "state"];
 /// Code of a tool set that the configuration does not have: the catalog reports it.
 const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 
+/// Code of a skill whose program does not exist.
+const PROGRAM_MISSING: &str = "program-missing";
+
 /// Codes of problems that keep skills from running.
-const CODES: [&str; 10] = [
+const CODES: [&str; 11] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
     "remote-missing",
     "cwd-missing",
+    PROGRAM_MISSING,
     "file-missing",
     "script-not-executable",
     "skill-file-missing",
@@ -77,7 +82,12 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
     let mut found = Vec::new();
     for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
         let mut add = |code: &str, key: &str, message: String, hint: String| {
-            let place = skill.places.get(key).unwrap_or(&skill.place);
+            let usual = if code == PROGRAM_MISSING {
+                &skill.run_place
+            } else {
+                &skill.place
+            };
+            let place = skill.places.get(key).unwrap_or(usual);
             found.push(Problem {
                 worker: Some(skill.address.worker.clone()),
                 skill: Some(skill.address.skill.clone()),
@@ -93,6 +103,15 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             let hint = "create the directory, or change `cwd`".to_owned();
             add("cwd-missing", "cwd", message, hint);
             continue;
+        }
+        if let Some(missing::MissingProgram { program, hint }) =
+            missing::program(skill, &catalog.root)
+        {
+            let message = format!(
+                "`{}` cannot run: there is no program `{program}`",
+                skill.address
+            );
+            add(PROGRAM_MISSING, "program", message, hint);
         }
         if skill.mutating {
             let names = repositories
@@ -114,15 +133,68 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             // The refusal of a run has the words of a contract.
             let tool = message.split('\'').nth(1).unwrap_or_default();
             let message = format!("`{}` cannot run: `{tool}` is not available", skill.address);
-            let hint = similar_tool(tool).map_or_else(
-                || "add a tool set that has it, or remove it from `required_tools`".to_owned(),
+            let meant = similar_tool(tool).filter(|meant| !meant.eq_ignore_ascii_case(tool));
+            let hint = meant.map_or_else(
+                || format!("no tool set has it: add one to `toolsets` of {CONFIG_FILE} that has it, or remove it from `required_tools`"),
                 |meant| format!("did you mean `{meant}`?"),
             );
             add("tool-missing", key, message, hint);
         }
     }
+    found.extend(hooks(catalog));
+    found.extend(awaited(catalog));
     found.extend(workers_elsewhere(catalog));
     found
+}
+
+/// Returns a warning for each hook whose file does not exist; skills run without it.
+fn hooks(catalog: &Catalog) -> Vec<Problem> {
+    let mut found: Vec<Problem> = Vec::new();
+    let config = &catalog.config;
+    for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
+        for hook in missing::hooks(skill, &catalog.root) {
+            let program = missing::program_of(hook);
+            let is_shared =
+                config.post_tools_hooks.contains(hook) || config.post_commit_hooks.contains(hook);
+            let of_config = Place {
+                path: Arc::from(CONFIG_FILE),
+                line: 0,
+                column: 0,
+            };
+            let place = skill.places.get("hooks").filter(|_| !is_shared);
+            let message = format!("`{program}` does not exist: skills run, and this hook fails");
+            let hint = "create it, or correct the path, which is relative to `cwd` of the skill";
+            let problem = warning(
+                "command-file-missing",
+                place.cloned().unwrap_or(of_config),
+                message,
+                hint.to_owned(),
+            );
+            if !found.contains(&problem) {
+                found.push(problem);
+            }
+        }
+    }
+    found
+}
+
+/// Returns a warning for each schedule that waits for a branch or a path that does not exist.
+fn awaited(catalog: &Catalog) -> Vec<Problem> {
+    let names = repository::names(&catalog.root);
+    let branches = names.as_ref().map(|names| names.branches.as_slice());
+    let enabled = catalog
+        .schedules
+        .iter()
+        .filter(|schedule| !schedule.disabled);
+    let found = enabled.filter_map(|schedule| {
+        let (code, message, hint) = missing::awaited(schedule, &catalog.root, branches)?;
+        Some(Problem {
+            worker: Some(schedule.skill.worker.clone()),
+            skill: Some(schedule.skill.skill.clone()),
+            ..warning(code, schedule.place.clone(), message, hint)
+        })
+    });
+    found.collect()
 }
 
 /// Returns true if the catalog reports that a tool set of the skill is not configured.

@@ -59,21 +59,21 @@ impl<'a> Reader<'a, '_> {
             (
                 found.runs_ms < RUNS_MS_MIN,
                 "runs",
-                "runs would be forgotten while a repeated submission is still answered by them"
+                "runs must stay for at least 2 days, because a request that is repeated within that time is answered with its first run"
                     .to_owned(),
-                "write at least `runs: 2d`",
+                "write `runs: 2d`, or longer",
             ),
             (
                 found.approvals_ms < found.runs_ms,
                 "approvals",
-                "runs that a person approved would be forgotten before all others".to_owned(),
+                "runs that a person approved or denied must stay at least as long as other runs".to_owned(),
                 "write at least as long as `runs`, whose default is 90d",
             ),
             (
                 found.threads_bytes < output.saturating_mul(2),
                 "threads",
                 format!(
-                    "one run may write more: `output_bytes_max` of {output} for each of two streams"
+                    "one run can write more: up to `output_bytes_max` ({output} bytes) to each of its two streams"
                 ),
                 "raise `threads`, or lower `output_bytes_max`",
             ),

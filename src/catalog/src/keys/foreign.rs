@@ -1,10 +1,14 @@
 //! Words of other systems, such as GitHub Actions, Kubernetes, cron and systemd, with the form to write instead.
 
 use super::places::plain;
+use super::scheduled;
 use super::{
-    CHECK, CONFIG, CONFIG_RETENTION, EXECUTION, INPUT, NOTIFY, RETRY, RUN, SCHEDULE, SKILL, Table,
-    WORKER_FILE, places,
+    APPROVAL, BACKOFF, CHANNEL, CHECK, COMMIT, CONFIG, CONFIG_COMMIT, CONFIG_MCP_HTTP,
+    CONFIG_RETENTION, CONFIG_WEB, EXECUTION, HOOKS, INPUT, LIMITS, NOTIFY, OUTPUT, RETRY, RUN,
+    SCHEDULE, SKILL, Table, VERIFICATION, WATCH, WORKER_FILE, places,
 };
+use crate::examples;
+use crate::model::duration::parse_millis;
 use crate::view::View;
 use workerctl_core::schedule::Expression;
 
@@ -12,6 +16,7 @@ use workerctl_core::schedule::Expression;
 const WORK: &[&Table] = &[&SKILL, &WORKER_FILE, &EXECUTION];
 const SKILLS: &[&Table] = &[&SKILL, &WORKER_FILE];
 const TIMED: &[&Table] = &[&SKILL, &WORKER_FILE, &EXECUTION, &CHECK, &CONFIG];
+const LIMITED: &[&Table] = &[&SKILL, &WORKER_FILE, &EXECUTION, &CONFIG, &LIMITS];
 const ENABLED: &str = "in the schedule: `schedule: {cron: \"0 9 * * *\", enabled: false}`";
 
 /// Words of other systems; the maps in which people write them; and what to write instead, after "write".
@@ -41,7 +46,29 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["randomized_delay_sec"], &[&SCHEDULE], "`jitter: 5m`"),
     (&["randomized_delay_sec"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", jitter: 5m}`"),
     (&["if", "when"], SKILLS, "`wake: COMMAND`, which decides whether there is anything to do, or a check: `verification: {pre_execute: [{command: …}]}`"),
+    (&["interval"], &[&SCHEDULE], "`every: {value}`"),
+    (&["interval"], WORK, "`schedule: {every: {value}}`"),
+    (&["sla", "deadline"], &[&SCHEDULE], "`expected_within: {value}`"),
+    (&["sla", "deadline"], WORK, "in the schedule: `schedule: {cron: \"0 9 * * *\", expected_within: {value}}`"),
+    (&["time", "hour", "minute"], &[&SCHEDULE], "`cron: \"0 9 * * *\"` for 9:00: minute, hour, day of the month, month, day of the week"),
+    (&["debounce", "delay"], &[&WATCH], "`settle: {value}`"),
+    (&["only"], WORK, "`schedule: {on_commit: main}` to run at new commits of a branch, or `branch: main` for the branch that results land on"),
     // What runs, and where.
+    (&["exec_start", "exec", "entrypoint"], &[&SKILL], "`run: {value}`"),
+    (&["exec_start", "exec", "entrypoint"], &[&WORKER_FILE, &EXECUTION], "`run: {value}` in a skill"),
+    (&["args", "arguments"], SKILLS, "the arguments in `run`: `run: [PROGRAM, ARGUMENT]`"),
+    (&["uses"], SKILLS, "remove it: actions are not supported; write their commands below `run: |`"),
+    (&["with"], SKILLS, "remove it: values of a skill are declared as `interface: {inputs: [{name: NAME}]}`, and a schedule gives them as `inputs: {NAME: VALUE}`"),
+    (&["run", "cmd", "assert", "script", "exec"], &[&CHECK], "`command: {value}`"),
+    (&["command", "run", "cmd", "script"], &[&VERIFICATION], "a list: `verification: [{command: {value}}]`"),
+    (&["volumes", "mounts"], WORK, "`sandbox: {write: [/srv/data]}` for directories outside of the workspace, or `local: [PATH]` for files of the checkout"),
+    (&["resources", "memory", "cpu", "cpus", "mem_limit", "memory_max", "cpu_quota"], LIMITED, "remove it: memory and processors are not limited for each run. `limits: {processes: 100, written: 1GiB}` limits a command; `MemoryMax=` and `CPUQuota=` in the systemd unit limit the engine with all its commands"),
+    (&["env_file", "environment_file", "dotenv"], WORK, "`env: [NAME]` with the name of each variable, whose value the engine's environment or a credential has; `local: [{value}]` copies the file into the worktree"),
+    (&["vars", "variables"], WORK, "`env: {NAME: VALUE}`"),
+    (&["cache"], WORK, "`keep: [node_modules/]` with the ignored directories that stay from run to run"),
+    (&["artifacts"], WORK, "`interface: {outputs: [{name: report, type: file, destination: PATH}]}` in a skill"),
+    (&["defaults", "default_args"], &[&WORKER_FILE], "its keys at the top level of worker.yaml: they are the defaults of its skills"),
+    (&["include", "extends"], WORK, "remove it: no file includes another; skills share the keys at the top level of worker.yaml and of workerctl.yaml"),
     (&["script"], &[&SKILL], "the commands as one text below `run: |`, or a file as `run: {script: PATH}`"),
     (&["steps", "jobs", "stages", "before_script", "after_script"], &[&SKILL], "the commands as one text below `run: |`"),
     (&["steps", "jobs", "stages", "script", "before_script", "after_script"], &[&WORKER_FILE, &EXECUTION], "the commands in a skill, as one text below `run: |`"),
@@ -56,28 +83,51 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["attempts"], &[&RETRY], "`max_attempts: {value}`"),
     (&["retry_delay"], WORK, "`retry: {max_attempts: 3, backoff: 30s}`"),
     (&["retry_delay", "delay"], &[&RETRY], "`backoff: 30s`"),
-    (&["continue-on-error"], WORK, "`retry: {max_attempts: 2}` to repeat a failed run, or `must_pass: false` in a check that may fail"),
-    (&["continue-on-error", "allow_failure"], &[&CHECK], "`must_pass: false`"),
+    (&["retries", "max_retries", "retry_count"], &[&SCHEDULE], "`retry: {max_attempts: {more}}` in the skill: the first attempt counts too"),
+    (&["restart", "restart_policy"], WORK, "`retry: {max_attempts: 3}`, which repeats a failed run; to run again and again, write `schedule: {every: 5m}`"),
+    (&["multiplier", "exponent"], &[&BACKOFF], "`factor: {value}`"),
+    (&["timeout_start_sec", "runtime_max_sec"], TIMED, "`timeout: {span}`"),
+    (&["max_turns", "max_steps"], &[&SKILL], "`max_iterations: {value}`"),
+    (&["max_turns", "max_steps"], &[&WORKER_FILE, &EXECUTION], "`max_iterations: {value}` in a skill"),
+    (&["required", "enabled"], &[&APPROVAL], "`approval_required: {value}` in place of `approval`"),
+    (&["continue-on-error", "ignore_errors", "allow_failure"], WORK, "`retry: {max_attempts: 2}` to repeat a failed run, or `must_pass: false` in a check that may fail"),
+    (&["continue-on-error", "ignore_errors", "allow_failure"], &[&CHECK], "`must_pass: false`"),
     (&["timeout-minutes"], TIMED, "`timeout: {value}m`"),
     (&["timeout_seconds", "timeout_sec", "active_deadline_seconds"], TIMED, "`timeout: {value}s`"),
     // Values of inputs.
     (&["options", "choices", "values"], &[&INPUT], "`enum: [a, b]` and `type: string`"),
+    (&["secret"], &[&INPUT], "`sensitive: {value}`"),
+    (&["optional"], &[&INPUT], "`required: false`"),
+    (&["id", "key"], &[&INPUT, &OUTPUT], "`name: {value}`"),
     // Inputs and outputs without `interface`.
     (&["inputs", "outputs", "params", "parameters"], &[&SKILL], "them below `interface`: `interface: {inputs: […], outputs: […]}`"),
     (&["inputs", "outputs", "params", "parameters"], &[&WORKER_FILE, &EXECUTION], "them below `interface` of a skill: `interface: {inputs: […], outputs: […]}`"),
     (&["tools"], &[&SKILL], "`allowed-tools: {value}`"),
     (&["on_success", "success"], &[&NOTIFY], "`on_recovery: {value}`: it notifies of the first success after a failure; to act on every success, write `schedule: {after: SKILL}` in another skill"),
+    (&["slack"], &[&NOTIFY], "`on_failure: {webhook: env:SLACK_HOOK, form: slack}`"),
+    (&["email", "mail", "sendmail"], &[&NOTIFY], "`on_failure: {sendmail: {value}}`"),
+    (&["webhook", "url"], &[&NOTIFY], "`on_failure: {webhook: env:NAME}`"),
+    (&["command"], &[&NOTIFY], "`on_failure: {value}`"),
+    (&["slack"], &[&CHANNEL], "`webhook: env:SLACK_HOOK, form: slack`"),
+    (&["post_run", "post_success"], &[&HOOKS], "`post_commit: {value}` to act on commits; to act on every success, write `schedule: {after: SKILL}` in another skill, and for failures `notify: {on_failure: COMMAND}` at the top level of worker.yaml"),
+    (&["on_failure", "on_error", "post_failure"], &[&HOOKS], "`notify: {on_failure: {value}}` at the top level of worker.yaml"),
+    (&["pre_run", "pre_commit"], &[&HOOKS], "`post_tools: {value}`, which runs before the commit, or a check before the command: `verification: {pre_execute: [{command: {value}}]}`"),
+    (&["msg", "title"], &[&COMMIT, &CONFIG_COMMIT], "`message: {value}`"),
     // Settings of the engine.
+    (&["port"], &[&CONFIG_WEB, &CONFIG_MCP_HTTP], "`listen: \"127.0.0.1:{value}\"`"),
     (&["days"], &[&CONFIG_RETENTION], "`runs: {value}d`"),
     (&["remote"], &[&CONFIG], "`push: {value}`"),
     (&["listen", "port"], &[&CONFIG], "`web: {listen: \"127.0.0.1:8930\"}` for the web page, or `mcp: {http: {listen: …}}`"),
-    (&["log_level", "loglevel"], &[&CONFIG], "remove it: the environment variable `WORKERCTL_LOG` sets the level, such as `WORKERCTL_LOG=debug`"),
+    (&["log_level", "loglevel", "logging"], &[&CONFIG], "remove it: the environment variable `WORKERCTL_LOG` sets the level, such as `WORKERCTL_LOG=debug`"),
 ];
+
+/// Begin of the forms of what belongs in a schedule.
+const IN_SCHEDULE: &str = "in the schedule: `schedule: {cron: \"0 9 * * *\", ";
 
 const NICKNAMES: [&str; 5] = ["hourly", "daily", "weekly", "monthly", "yearly"];
 
-/// What to write instead of a word of other systems; `None` if `key` is none in `table`.
-pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String> {
+/// What to write instead of a word of other systems; `None` if `key` is none in `table`, to which `map` belongs.
+pub(super) fn remedy(key: &str, value: View<'_>, map: View<'_>, table: &Table) -> Option<String> {
     let wanted = plain(key);
     let (.., ours) = WORDS.iter().find(|(words, tables, _)| {
         tables.iter().any(|known| known.name == table.name)
@@ -89,21 +139,43 @@ pub(super) fn remedy(key: &str, value: View<'_>, table: &Table) -> Option<String
     let more = number.map_or("N".to_owned(), |number| {
         number.saturating_add(1).to_string()
     });
-    let ours = ours.replace("{more}", &more);
+    let own = examples::shown(value.data()).unwrap_or_else(|| places::written(value));
+    let ours = ours
+        .replace("{more}", &more)
+        .replace("{span}", &span(value))
+        .replace("{value}", &own);
     let ours = match expression_in(value) {
-        Some(own) => ours.replace("{cron}", &format!("\"{own}\"")),
+        Some(expression) => ours.replace("{cron}", &format!("\"{expression}\"")),
         None if ours.contains("{cron}") => format!(
             "{} with your own times, such as `\"0 9 * * 1-5\"` for 9:00 from Monday to Friday",
             ours.replace("{cron}", "\"MINUTE HOUR DAY MONTH WEEKDAY\"")
         ),
         None => ours,
     };
-    let ours = ours.replace("{value}", &places::written(value));
+    if let Some(policy) = ours.strip_prefix(IN_SCHEDULE) {
+        let policy = policy.trim_end_matches("}`");
+        return Some(scheduled::with(key, policy, map));
+    }
     Some(if ours.starts_with("remove") {
         ours
     } else {
-        format!("write {ours}")
+        format!("write {}", scheduled::naming(&ours, map, table))
     })
+}
+
+/// A span of time of systemd, such as `5min` or `90`, in our form.
+fn span(value: View<'_>) -> String {
+    let text = value.scalar_text().unwrap_or_default();
+    let ours = text
+        .trim()
+        .replace("min", "m")
+        .replace("sec", "s")
+        .replace("hr", "h");
+    match parse_millis(&ours) {
+        Ok((_, true)) => format!("{ours}s"),
+        Ok(_) => ours,
+        Err(_) => "15m".to_owned(),
+    }
 }
 
 /// The cron expression that a value holds: five fields, a word such as `daily`, or `schedule: [{cron: …}]` below `on`.

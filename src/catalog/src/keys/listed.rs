@@ -19,16 +19,26 @@ pub(crate) fn not_a_list(view: View<'_>, key: &str, name_key: &str, report: &mut
         report.error("yaml-syntax", value.key_place(), message, &hint);
         return;
     }
-    let mut item = format!("{name_key}: {name}");
-    for (key, value) in value.entries() {
+    // The map may be the only item.
+    let is_item = view
+        .get(name_key)
+        .is_some_and(|name| name.scalar_text().is_some());
+    let (mut item, map) = if is_item {
+        (String::new(), view)
+    } else {
+        (format!("{name_key}: {name}"), value)
+    };
+    for (key, value) in map.entries() {
         let _ = write!(item, ", {key}: {}", written(value));
     }
     if let Data::Text(_) = value.data()
+        && !is_item
         && key == "inputs"
     {
         let _ = write!(item, ", type: {}", written(value));
     }
     let message = format!("`{key}` must be a list, not a map");
+    let item = item.trim_start_matches(", ");
     let hint = format!("write each entry as an item: `- {{{item}}}`");
     report.error("wrong-type", view.place(), message, &hint);
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     CHECK, CONFIG, EXECUTION, Form, IDENTITY, INPUT, OUTPUT, Role, SCHEDULE, SKILL, STATE_MACHINE,
-    Table, WORKER_FILE,
+    Table, WORKER_FILE, scheduled,
 };
 use crate::model::config::CONFIG_FILE;
 use crate::tree::Data;
@@ -30,6 +30,17 @@ const LEVELS: [(&Table, &str, Option<Step>); 6] = [
         Some(Step("verification", Shape::List)),
     ),
     (&CONFIG, "in workerctl.yaml", None),
+];
+
+/// Keys of a schedule that say when it is due: with one of them it is complete.
+const TRIGGERS: [&str; 7] = [
+    "cron",
+    "schedule",
+    "every",
+    "at",
+    "after",
+    "watch",
+    "on_commit",
 ];
 
 /// Keys that are common in files of other programs too. Elsewhere they say nothing about a place.
@@ -147,7 +158,8 @@ fn is_free(key: &str, table: &Table) -> bool {
 ///
 /// `same` decides which of the known keys the written one is.
 pub(super) fn elsewhere(
-    value: View<'_>,
+    (written_key, value): (&str, View<'_>),
+    map: View<'_>,
     table: &Table,
     same: impl Fn(&[&'static str], bool) -> Option<&'static str>,
 ) -> Option<String> {
@@ -161,6 +173,13 @@ pub(super) fn elsewhere(
     });
     let is_aside = |step: Option<Step>| step.is_some_and(|step| !table.has(step.0));
     let nearest = levels.min_by_key(|(level, _, step, _)| (is_far(level), is_aside(*step)));
+    if let Some((level, words, _, key)) = nearest
+        && level.name == SCHEDULE.name
+        && !TRIGGERS.contains(&key)
+    {
+        let hint = scheduled::with(written_key, &format!("{key}: {}", written(value)), map);
+        return Some(format!("`{key}` belongs {words}: {hint}"));
+    }
     if let Some((_, words, step, key)) = nearest {
         let example = step.map(|step| format!(" (`{}`)", example(&[step], key, value)));
         return Some(format!(

@@ -27,7 +27,7 @@ pub(super) const CHECKS: Form = List(&AnyOf(&[Map(&CHECK), String]));
 pub(super) const VERIFICATIONS: Form = AnyOf(&[CHECKS, Map(&VERIFICATION)]);
 
 /// `sandbox`: a word, or a map.
-pub(super) const SANDBOXES: Form = AnyOf(&[String, Flag, Map(&SANDBOX)]);
+pub(super) const SANDBOXES: Form = AnyOf(&[String, Form::False, Map(&SANDBOX)]);
 
 /// `branch`: a name, or a map.
 pub(super) const BRANCHES: Form = AnyOf(&[String, Number, Map(&BRANCH)]);

@@ -2,6 +2,7 @@
 
 use super::places::plain;
 use super::{Table, foreign, places};
+use crate::examples;
 use crate::report::Report;
 use crate::view::View;
 
@@ -46,18 +47,18 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn find(key: &str, value: View<'_>, table: &Table) -> Self {
+    fn find(key: &str, value: View<'_>, map: View<'_>, table: &Table) -> Self {
         let known = table.names();
         if let Some(same) = spelled_alike(key, &known) {
             return Self::Key(same.to_owned());
         }
-        if let Some(remedy) = foreign::remedy(key, value, table) {
+        if let Some(remedy) = foreign::remedy(key, value, map, table) {
             return Self::Foreign(remedy);
         }
         if let Some(same) = synonym(key, &known).or_else(|| nearest(key, &known)) {
             return Self::Key(same.to_owned());
         }
-        if let Some(hint) = elsewhere(key, value, table) {
+        if let Some(hint) = elsewhere(key, value, map, table) {
             return Self::Elsewhere(hint);
         }
         let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();
@@ -69,8 +70,8 @@ impl Meaning {
 }
 
 /// The hint that names the places of a key that is known elsewhere. Synonyms count at the levels of files only.
-fn elsewhere(key: &str, value: View<'_>, table: &Table) -> Option<String> {
-    places::elsewhere(value, table, |names, is_level| {
+fn elsewhere(key: &str, value: View<'_>, map: View<'_>, table: &Table) -> Option<String> {
+    places::elsewhere((key, value), map, table, |names, is_level| {
         spelled_alike(key, names).or_else(|| synonym(key, names).filter(|_| is_level))
     })
 }
@@ -89,12 +90,15 @@ fn report_without_effect(map: View<'_>, table: &Table, report: &mut Report) {
             continue;
         }
         let place = value.key_place();
-        match Meaning::find(key, value, table) {
+        match Meaning::find(key, value, map, table) {
             Meaning::Key(meant) => report.error(
                 "key-misspelled",
                 place,
                 format!("`{key}` is not a known key"),
-                &format!("did you mean `{meant}`?"),
+                &examples::certain(&meant, value.data()).map_or_else(
+                    || format!("did you mean `{meant}`?"),
+                    |form| format!("write `{form}`"),
+                ),
             ),
             Meaning::Foreign(remedy) => report.error(
                 "key-foreign",
@@ -128,8 +132,10 @@ fn refuse(map: View<'_>, known: &[&str], table: Option<&Table>, code: &str, repo
         let meant = suggest(key, known).map(|meant| format!("did you mean `{meant}`?"));
         let hint = meant.unwrap_or_else(|| {
             let known = format!("known are `{}`", known.join("`, `"));
-            let elsewhere = table.and_then(|table| elsewhere(key, value, table));
-            elsewhere.map_or(known.clone(), |hint| format!("{known}; {hint}"))
+            let foreign = table.and_then(|table| foreign::remedy(key, value, map, table));
+            let elsewhere = || table.and_then(|table| elsewhere(key, value, map, table));
+            let hint = foreign.or_else(elsewhere);
+            hint.map_or(known.clone(), |hint| format!("{known}; {hint}"))
         });
         let message = format!("`{}` is not a known key", key.escape_debug());
         report.error(code, value.key_place(), message, &hint);
@@ -141,6 +147,13 @@ pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     spelled_alike(key, known)
         .or_else(|| synonym(key, known))
         .or_else(|| nearest(key, known))
+}
+
+/// Returns true if a map has a key that is written for `key`, which it lacks: then that key is reported, and not that
+/// `key` is missing.
+pub(crate) fn has_near_miss(map: View<'_>, key: &str) -> bool {
+    map.entries()
+        .any(|(written, _)| suggest(written, &[key]).is_some())
 }
 
 /// The key that differs only in case, `-`, `_` or spaces.

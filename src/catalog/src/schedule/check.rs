@@ -7,7 +7,7 @@ use super::resolve::Resolver;
 use super::{Draft, Read, moment};
 use crate::inputs::{self, RawInputs};
 use crate::instances;
-use crate::model::schedule::{Dst, Fold, Policy, ScheduleState, Trigger};
+use crate::model::schedule::{Dst, Fold, Gap, Policy, ScheduleState, Trigger};
 use crate::model::{Severity, Skill, Timestamp, Zone};
 use workerctl_core::schedule::{Recurrence, Watched, next_start};
 
@@ -132,6 +132,9 @@ impl Resolver<'_, '_> {
 
     /// Reports policies that leave no slot. Returns true if that is an error: it never ran and never will.
     pub(super) fn never_runs(&mut self, draft: &Draft, read: &Read) -> bool {
+        if self.is_skipped(draft, read) {
+            return true;
+        }
         let policy = &read.policy;
         let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
         let is_bounded = policy.start.is_some() && policy.end.is_some();
@@ -188,6 +191,33 @@ impl Resolver<'_, '_> {
         let hint = "change its times or its policy, or switch it off with `enabled: false`";
         self.tell(draft, severity, "schedule-never", place, (message, hint));
         is_error
+    }
+
+    /// Reports times of `at` that the clock of the zone never shows, if they are to be skipped.
+    fn is_skipped(&mut self, draft: &Draft, read: &Read) -> bool {
+        let Trigger::At { dst: Some(dst), .. } = &*read.trigger else {
+            return false;
+        };
+        let zone = read.timezone.parse().unwrap_or(Zone::UTC);
+        let began = Timestamp::from_millis(0);
+        let slots = Recurrence::of(&read.trigger, zone, began);
+        if dst.gap != Gap::Skip
+            || read.disabled
+            || slots.is_none_or(|slots| slots.next_after(began).is_some())
+        {
+            return false;
+        }
+        let message = "it never runs: a change of the clock skips every time of `at`, and `gap: skip` leaves them out".to_owned();
+        let hint = "write a time that exists, or `dst: {gap: run_after}`";
+        let place = draft.place.clone();
+        self.tell(
+            draft,
+            Severity::Error,
+            "schedule-never",
+            &place,
+            (message, hint),
+        );
+        true
     }
 
     pub(super) fn report_past(&mut self, draft: &Draft, read: &Read) {

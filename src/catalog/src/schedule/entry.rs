@@ -37,7 +37,12 @@ pub(super) fn read<'a>(
             None
         }
         Data::Map(_) => {
+            let before = report.errors();
             report_unknown(view, &SCHEDULE, report);
+            if report.errors() > before && !trigger::is_named(view) {
+                // The key that says when it is due is one of those that are refused.
+                return (draft, texts);
+            }
             draft.id = view.written("id").and_then(|view| id(view, report));
             draft.target = target(view, around, report).map(Box::new);
             of_map(view, around, &mut texts, report)

@@ -17,6 +17,17 @@ pub(super) enum Edge {
     Last,
 }
 
+/// Says how many days the month has whose date a text begins with, if it names a later one.
+pub(super) fn days_of_month(text: &str) -> Option<String> {
+    let date = text
+        .get(..10)
+        .filter(|date| has_shape(date, "0000-00-00"))?;
+    let (month, day) = date.split_at(8);
+    let first = NaiveDate::parse_from_str(&format!("{month}01"), "%Y-%m-%d").ok()?;
+    let days = first.num_days_in_month();
+    (day.parse::<u8>().ok()? > days).then(|| format!("{} has {days} days", first.format("%B %Y")))
+}
+
 /// `YYYY-MM-DD`, if that day exists.
 pub(super) fn date(text: &str) -> Option<NaiveDate> {
     has_shape(text, "0000-00-00")

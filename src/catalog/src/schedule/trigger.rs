@@ -3,7 +3,7 @@
 use super::values::{contradiction, one_of, shown, word};
 use super::{Around, moment, phrases};
 use crate::bounds::SETTLE_MS;
-use crate::keys::{AFTER, DST, ON_COMMIT, WATCH};
+use crate::keys::{AFTER, DST, ON_COMMIT, WATCH, has_near_miss};
 use crate::model::isolation::branch_name;
 use crate::model::schedule::{AfterWhen, Dst, Fold, Gap, Trigger};
 use crate::model::{Place, SkillRef};
@@ -30,6 +30,12 @@ const MEMBERS_MAX: usize = 1_000;
 
 /// A trigger, and where the skill of `after` is named.
 pub(super) type Found = (Trigger, Option<Place>);
+
+/// Returns true if a key of a schedule says when it is due.
+pub(super) fn is_named(map: View<'_>) -> bool {
+    map.entries()
+        .any(|(key, _)| EXPRESSIONS.contains(&key) || OTHERS.contains(&key))
+}
 
 /// Reads the trigger of a schedule that is a map.
 pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Found> {
@@ -180,12 +186,17 @@ fn at(view: View<'_>, dst: Option<Dst>, report: &mut Report) -> Option<Trigger> 
             let text = item.filled_text("at", report)?;
             let text = text.trim();
             if !moment::is_time(text) {
-                report.error(
-                    "schedule-at",
-                    item.place(),
-                    format!("`at: {}` is not a time", shown(text)),
-                    "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339",
-                );
+                let hint =
+                    "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339";
+                let hint = match moment::days_of_month(text) {
+                    Some(days) => days,
+                    None if moment::date(text).is_some() => {
+                        format!("add the time: `at: {text}T09:00`")
+                    }
+                    None => hint.to_owned(),
+                };
+                let message = format!("`at: {}` is not a time", shown(text));
+                report.error("schedule-at", item.place(), message, &hint);
                 return None;
             }
             Some(text.replacen(' ', "T", 1))
@@ -257,7 +268,7 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
 
 fn required<'a>(map: View<'a>, key: &str, hint: &str, report: &mut Report) -> Option<View<'a>> {
     let view = map.written(key);
-    if view.is_none() {
+    if view.is_none() && !has_near_miss(map, key) {
         let message = format!("`{key}` is missing");
         report.error("missing-key", map.key_place(), message, hint);
     }

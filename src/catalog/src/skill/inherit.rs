@@ -18,6 +18,7 @@ use crate::restrict;
 use crate::sandbox;
 use crate::settings::{self, Hooks};
 use crate::texts::TextKind;
+use crate::view::View;
 use crate::worker::{Setting, commit_message};
 
 impl<'a> Builder<'a, '_> {
@@ -145,9 +146,10 @@ impl<'a> Builder<'a, '_> {
         report: &mut Report,
     ) -> Option<Approving> {
         let written = self.layers.get("approval");
+        let before = report.errors();
         let own = written.map(|view| (approval::read(view, report), view));
         let asks = asks || self.worker.verification.approval_required;
-        if let Some((_, view)) = own.filter(|_| !asks) {
+        if let Some((_, view)) = own.filter(|_| !asks && report.errors() == before) {
             report.warning(
                 "approval-unasked",
                 view.key_place(),
@@ -204,6 +206,11 @@ impl<'a> Builder<'a, '_> {
         inherited: Option<u64>,
         report: &mut Report,
     ) -> Option<u64> {
+        if let Some(view) = self.layers.written(key).filter(View::is_left_empty) {
+            let hint = format!("write `{key}: 15m`, or remove the key");
+            let message = format!("`{key}` has no value");
+            report.error("blank", view.key_place(), message, &hint);
+        }
         match self.layers.get(key) {
             Some(view) => view.millis(key, report),
             None => inherited,

@@ -9,7 +9,7 @@ use crate::model::isolation::{BranchChoice, LocalEntry};
 use crate::report::Report;
 
 /// Keys of skills and workers whose values name something that may be missing.
-pub(crate) const PLACED: [&str; 4] = ["branch", "push", "cwd", "env"];
+pub(crate) const PLACED: [&str; 5] = ["branch", "push", "cwd", "env", "hooks"];
 
 /// What a skill says of it; where it says nothing its worker; and where that says nothing the configuration.
 pub(super) struct SkillPlacement {
@@ -55,6 +55,10 @@ impl Builder<'_, '_> {
             if let Some(view) = self.layers.get(key) {
                 places.insert(key.to_owned(), view.place());
             }
+        }
+        if let Some(run) = self.layers.get("run") {
+            let program = run.items().next().or_else(|| run.get("interpreter"));
+            places.extend(program.map(|program| ("program".to_owned(), program.place())));
         }
         let tools = self.layers.get("required_tools").into_iter();
         for item in tools.flat_map(|tools| tools.each()) {

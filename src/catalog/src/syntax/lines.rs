@@ -206,6 +206,58 @@ fn block_above(before: Line<'_>, line: Line<'_>) -> Option<String> {
     (is_mark && line.indentation() <= column && keys::is_any(key)).then(|| format!("{key}: {mark}"))
 }
 
+/// A line that ends a block of text such as `run: |`, though it is neither a key nor an item.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct EndOfBlock {
+    /// Offset of the line in the YAML text.
+    pub(crate) at: usize,
+    /// Key and mark of the block.
+    pub(crate) block: String,
+    /// Offset of the key.
+    pub(crate) block_at: usize,
+    /// Spaces that each line of the block begins with.
+    pub(crate) indentation: usize,
+}
+
+/// Returns the first line up to `stopped` that ends a block of text, such as a line of a here-document in column 1.
+pub(crate) fn end_of_block(yaml: &str, stopped: usize) -> Option<EndOfBlock> {
+    let mut above: Option<Line<'_>> = None;
+    let mut indentation = None;
+    for line in lines(yaml) {
+        if line.start > stopped {
+            return None;
+        }
+        let (at, content) = above.map_or((0, ""), Line::content);
+        let column = above.map_or(0, |above| at - above.start);
+        let block = content.split_once(": ").filter(|(key, mark)| {
+            mark.starts_with(['|', '>']) && mark.len() <= 3 && keys::is_any(key)
+        });
+        if block.is_some() && line.indentation() > column {
+            indentation.get_or_insert(line.indentation());
+            continue;
+        }
+        if let (Some((key, mark)), Some(indentation)) = (block, indentation)
+            && !is_entry(line.text.trim_start())
+        {
+            return Some(EndOfBlock {
+                at: line.start,
+                block: format!("{key}: {mark}"),
+                block_at: at,
+                indentation,
+            });
+        }
+        (above, indentation) = (Some(line), None);
+    }
+    None
+}
+
+/// Returns true if a line is a key with its value, an item of a list, or a mark of YAML.
+fn is_entry(text: &str) -> bool {
+    let is_item = text == "-" || text.starts_with("- ");
+    let is_mark = text.starts_with("---") || text == "...";
+    is_item || is_mark || text.contains(": ") || text.ends_with(':')
+}
+
 /// A value in `{}` or `[]` that is never closed, where it is opened.
 fn unclosed_flow(yaml: &str) -> Option<Mistake> {
     let mut closed_until = 0;

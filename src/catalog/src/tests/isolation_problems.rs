@@ -78,7 +78,7 @@ isolation: none
     remove it; what its commands may access is set by `sandbox`
 isolation: {type: worktree}
     E 16 wrong-type `isolation` must be text, not a map
-    write text
+    write `isolation: "TEXT"`
 isolation: worktree
     N 16 isolation-not-needed `isolation: worktree` is not needed: every mutating run works in a worktree of its own
     remove `isolation`
@@ -99,16 +99,16 @@ branch: 'r-{date}'
     write the short name of a branch, such as `reports`
 branch: true
     E 13 wrong-type `branch` must be a name or a map with `name`, not true or false
-    write a name or a map with `name`
+    write `branch: main`
 branch: {create: true}
     E 13 wrong-type `branch` must be a name or a map with `name`, not a map
-    write a name or a map with `name`
+    write `branch: main`
 branch: {x}
     E 13 quote-placeholder `branch` is read as a map because `{x}` is not quoted
     quote the placeholder: `"{x}"`
 branch: {name: r, create: yes}
     E 31 wrong-type `create` must be `true` or `false`, not text
-    write `true` or `false`
+    write `create: true` or `create: false`
 branch: {name: r, from: main}
     N 23 unknown-key `from` has no effect: no such key is known here
     -
@@ -120,10 +120,10 @@ push: yes
     write `true` for `origin`, or one of the names that `git remote` lists
 push: [origin]
     E 11 wrong-type `push` must be text, not a list
-    write text
+    write `push: "TEXT"`
 parallel: yes
     E 15 wrong-type `parallel` must be `true` or `false`, not text
-    write `true` or `false`
+    write `parallel: true` or `parallel: false`
 filtered: smudged
     E 15 unknown-value `filtered: smudged` is not known
     write `filtered: stored` where the skill can work on files as git stores them
@@ -150,7 +150,7 @@ keep: [' ']
     write a text or remove the key
 keep: {x: y}
     E 11 wrong-type `keep` must be text, not a map
-    write text
+    write `keep: "TEXT"`
 local: .workerctl/store
     E 12 path-reserved `local: .workerctl/store` covers `.workerctl`, which is never a run's own
     name directories or files beside it
@@ -165,7 +165,7 @@ local: [{link: true}]
     write a path or a map with `path`
 local: [{path: x, link: soft}]
     E 29 wrong-type `link` must be `true` or `false`, not text
-    write `true` or `false`
+    write `link: true` or `link: false`
 local: [{path: x, copy: true}]
     N 23 unknown-key `copy` has no effect: no such key is known here
     -
@@ -303,7 +303,7 @@ land_wait: soon
     write a number with a unit: `500ms`, `30s`, `15m`, `1h30m`
 trees: 8
     E 8 wrong-type `trees` must be a map, not a number
-    write a map
+    write `trees: {max: 8}`
 trees: {max: 0}
     E 14 out-of-range `max` must be a whole number from 1 to 1024
     write a whole number from 1 to 1024
@@ -317,20 +317,20 @@ trees: {min-free: 1GiB}
     E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?
 retention: {runs: 1d}
-    E 19 retention-contradiction `retention.runs`: runs would be forgotten while a repeated submission is still answered by them
-    write at least `runs: 2d`
+    E 19 retention-contradiction `retention.runs`: runs must stay for at least 2 days, because a request that is repeated within that time is answered with its first run
+    write `runs: 2d`, or longer
 retention: {runs: 200d, approvals: 100d}
-    E 36 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    E 36 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {runs: 366d}
-    E 19 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    E 19 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {threads: 1MiB}
-    E 22 retention-contradiction `retention.threads`: one run may write more: `output_bytes_max` of 10485760 for each of two streams
+    E 22 retention-contradiction `retention.threads`: one run can write more: up to `output_bytes_max` (10485760 bytes) to each of its two streams
     raise `threads`, or lower `output_bytes_max`
 retention: {runs_min: many}
     E 23 wrong-type `runs_min` must be a whole number from 0 to 10000, not text
-    write a whole number from 0 to 10000
+    write a whole number from 0 to 10000, such as `runs_min: 0`
 ";
 
 #[test]

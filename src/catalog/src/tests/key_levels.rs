@@ -313,7 +313,11 @@ fn a_key_of_an_inner_map_is_shown_where_it_belongs() {
             "destination",
             "`interface: {outputs: [{destination: 1}]}`",
         ),
-        (3, "timezone", "in a schedule (`schedule: {timezone: 1}`)"),
+        (
+            3,
+            "timezone",
+            "in a schedule: write `schedule: {cron: \"0 9 * * *\", timezone: 1}`",
+        ),
     ] {
         let (_, path, text, (line, column)) = PLACES[place];
         let catalog = Workspace::new(&[(path, &text.replace("KEY", key))]).load();

@@ -183,11 +183,27 @@ fn mistakes_of_yaml_are_found_at_their_line() {
             17,
             "write `\\\"`",
         ),
+        (
+            "  - id: a\n    run: |\n      cat <<EOF\nweeks \"{n}\" of the year\n      EOF\n",
+            6,
+            1,
+            "indent it by at least 6 spaces",
+        ),
+        (
+            "  - id: a\n    run: |\n      date\nSECRET\n    cwd: a\n",
+            6,
+            1,
+            "indent it by at least 6 spaces",
+        ),
     ] {
         let text = format!("worker: {{id: w}}\nskills:\n{lines}");
         let catalog = check_worker(&text, ("yaml-syntax", ERROR, line, column, hint));
         assert!(!show(&catalog.problems).contains("SECRET"));
     }
+    let ended = "worker: {id: w}\nskills:\n  - id: a\n    run: |\n      date\nEOF\n";
+    let shown = show(&Workspace::of_worker(ended).load().problems);
+    let message = "this line ends the text of `run: |` in line 4";
+    assert!(shown.contains(message), "{shown}");
     let merged = skill("    <<: *defaults\n    run: date\n");
     let repaired = format!("x-defaults: &defaults {{timeout: 5m}}\n{merged}");
     let catalog = Workspace::of_worker(&repaired).load();
@@ -232,6 +248,50 @@ fn a_file_that_looks_like_a_worker_and_is_not_read_is_a_warning() {
 }
 
 #[test]
+fn a_definition_in_the_wrong_directory_is_a_warning() {
+    let worker = "worker: {id: w}\nskills: [{id: a, description: d, run: date}]\n";
+    let skill = "---\nid: s\nrun: date\n---\n";
+    let files = [
+        ("workers/w/worker.yaml", worker, ""),
+        ("workerctl.yml", "timezone: UTC\n", "`workerctl.yaml`"),
+        (
+            "worker/b/worker.yaml",
+            worker,
+            "move it to `workers/b/worker.yaml`",
+        ),
+        (
+            "workers/w/skill/s.md",
+            skill,
+            "move it to `workers/w/skills/s.md`",
+        ),
+        (
+            "workers/w/skill/t/SKILL.md",
+            skill,
+            "move it to `workers/w/skills/t/SKILL.md`",
+        ),
+        ("workers/w/skill/README.md", "# Text\n", ""),
+        (
+            "workers/w/skills/links.yaml",
+            "id: links\nrun: date\n",
+            "rename it to `workers/w/skills/links.md`",
+        ),
+        ("workers/w/skills/data.yaml", "a: 1\n", ""),
+    ];
+    let pairs: Vec<_> = files.iter().map(|(path, text, _)| (*path, *text)).collect();
+    let catalog = Workspace::new(&pairs).load();
+    let unread = files.iter().filter(|(.., hint)| !hint.is_empty());
+    for (path, _, hint) in unread.clone() {
+        expect(&catalog, path, &("worker-file-unread", WARNING, 0, 0, hint));
+    }
+    assert_eq!(
+        catalog.problems.len(),
+        unread.count(),
+        "{}",
+        show(&catalog.problems)
+    );
+}
+
+#[test]
 fn a_missing_file_of_a_notification_is_a_warning() {
     let worker = "worker: {id: w}\nnotify: {on_failure: ./tell now}\nskills:\n  - {id: a, description: d, run: date, schedule: {cron: '@daily', on_missed: ./tell}}\n";
     let files = [
@@ -252,7 +312,7 @@ fn a_missing_file_of_a_notification_is_a_warning() {
         expect(
             &catalog,
             path,
-            &("file-missing", WARNING, line, column, hint),
+            &("command-file-missing", WARNING, line, column, hint),
         );
     }
     workspace.write("tell", b"");
@@ -366,4 +426,73 @@ fn commands_of_several_lines_that_yaml_joins_are_a_warning() {
             show(&catalog.problems)
         );
     }
+}
+
+#[test]
+fn a_second_skill_without_its_dash_is_one_error() {
+    let text = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    id: b\n    description: d\n    run: date\n";
+    let hint = "write `- ` before this `id`";
+    let catalog = check_worker(text, ("duplicate-key", ERROR, 6, 5, hint));
+    assert_eq!(catalog.problems.len(), 1, "{}", show(&catalog.problems));
+}
+
+#[test]
+fn a_missing_skill_file_is_one_warning_at_its_path() {
+    let text = "worker: {id: w}\nskills:\n  - id: a\n    file: skills/none.md\n";
+    let hint = "create the file";
+    let catalog = check_worker(text, ("skill-file-missing", WARNING, 4, 11, hint));
+    assert_eq!(catalog.problems.len(), 1, "{}", show(&catalog.problems));
+}
+
+#[test]
+fn a_date_that_does_not_exist_is_answered_with_the_length_of_its_month() {
+    for (at, code, hint) in [
+        (
+            "2027-02-30T09:00",
+            "schedule-at",
+            "February 2027 has 28 days",
+        ),
+        ("2027-04-31", "schedule-at", "April 2027 has 30 days"),
+        ("2027-11-01", "schedule-at", "`at: 2027-11-01T09:00`"),
+    ] {
+        let text = skill(&format!("    run: date\n    schedule: {{at: {at}}}\n"));
+        check_worker(&text, (code, ERROR, 7, 20, hint));
+    }
+    for (time, is_error) in [("02:30", true), ("03:30", false)] {
+        let schedule =
+            format!("{{at: 2027-03-28T{time}, timezone: Europe/Berlin, dst: {{gap: skip}}}}");
+        let text = skill(&format!("    run: date\n    schedule: {schedule}\n"));
+        let catalog = Workspace::of_worker(&text).load();
+        assert_eq!(
+            codes(&catalog).contains(&"schedule-never"),
+            is_error,
+            "{}",
+            show(&catalog.problems)
+        );
+    }
+}
+
+#[test]
+fn a_value_that_is_not_known_is_named() {
+    for (line, said) in [
+        ("sandbox: true", "write `sandbox: required`"),
+        ("sandbox: strict", "`strict` is not a level of `sandbox`"),
+        ("sandbox: {network: [443]}", "write `network: {tcp: [443]}`"),
+        ("retention: {runs: 12h}", "at least 2 days"),
+        (
+            "models: {default: {provider: claude, model: x}}",
+            "did you mean `anthropic`?",
+        ),
+    ] {
+        let shown = show(&Workspace::new(&[("workerctl.yaml", line)]).load().problems);
+        assert!(shown.contains(said), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn a_time_limit_without_a_value_is_an_error() {
+    let text = skill("    run: date\n    timeout:\n");
+    check_worker(&text, ("blank", ERROR, 7, 5, "write `timeout: 15m`"));
+    let explicit = Workspace::of_worker(&skill("    run: date\n    timeout: ~\n")).load();
+    assert!(explicit.problems.is_empty(), "{}", show(&explicit.problems));
 }

@@ -19,6 +19,7 @@ mod limits;
 mod mistakes;
 mod models;
 mod notify;
+mod other_systems;
 pub(crate) mod pages;
 mod places;
 mod protected_files;
@@ -102,7 +103,8 @@ impl Workspace {
     }
 }
 
-/// One expected problem: code, severity, line, column, and a part of the hint.
+/// One expected problem: code, severity, line, column, and a part of the hint; of a value of the wrong type, also of
+/// the message, since its hint is an example.
 type Expected<'a> = (&'a str, Severity, u32, u32, &'a str);
 
 const NOTE: Severity = Severity::Note;
@@ -117,7 +119,8 @@ fn expect(catalog: &Catalog, path: &str, expected: &Expected<'_>) {
             && problem.severity == severity
             && &*problem.place.path == path
             && (problem.place.line, problem.place.column) == (line, column)
-            && problem.hint.as_deref().unwrap_or("").contains(hint)
+            && (problem.hint.as_deref().unwrap_or("").contains(hint)
+                || code == "wrong-type" && problem.message.contains(hint))
     });
     assert!(
         found,

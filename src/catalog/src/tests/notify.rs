@@ -131,7 +131,7 @@ fn a_threshold_is_failures_in_a_row_or_among_the_last_runs() {
             found
                 .hint
                 .as_ref()
-                .is_some_and(|hint| hint.contains("`2 of 5`"))
+                .is_some_and(|hint| hint.contains("2 of 5`"))
         );
     }
 }

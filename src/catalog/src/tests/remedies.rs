@@ -90,3 +90,91 @@ fn a_misspelt_tool_is_answered_with_the_tool() {
         check_worker(&text, ("restriction-malformed", ERROR, 3, 55, &hint));
     }
 }
+
+/// Values of the wrong type, and the hint that repairs each.
+#[rustfmt::skip]
+const EXAMPLES: &[(&str, &str)] = &[
+    ("retry: 3", "retry: {max_attempts: 4}"),
+    ("retry: [a]", "retry: {max_attempts: 3}"),
+    ("approval: true", "approval_required: true"),
+    ("approval: soon", "approval: {before: landing}"),
+    ("wake: {cmd: git status}", "wake: \"git status\""),
+    ("wake: [a]", "wake: COMMAND"),
+    ("hooks: ./x", "hooks: {post_commit: ./x}"),
+    ("commit: done", "commit: {message: done}"),
+    ("limits: 3", "limits: {processes: 100, written: 1GiB}"),
+    ("budget: 1000", "budget: {tokens: 1000}"),
+    ("branch: true", "branch: main"),
+    ("local: {a: b}", "local: [.env]"),
+    ("interface: {inputs: [a]}", "- {name: a, type: string}"),
+    ("interface: {outputs: [report.md]}", "- {name: report, type: file, destination: report.md}"),
+    ("interface: {outputs: {name: a, type: json}}", "- {name: a, type: json}"),
+    ("interface: {inputs: [{name: a, enum: \"dev, prod\"}]}", "enum: [dev, prod]"),
+    ("interface: {inputs: [{name: a, type: number, default: \"1\"}]}", "default: 1"),
+    ("interface: {inputs: [{name: a, type: date, default: today}]}", "default: 2026-01-23"),
+    ("verification: test -s x", "verification: [{command: \"test -s x\"}]"),
+    ("human_checkpoints: tone", "human_checkpoints: [tone]"),
+    ("mutating: {a: b}", "mutating: true"),
+    ("cwd: [a]", "cwd: \"TEXT\""),
+    ("timeout: [a]", "timeout: 15m"),
+    ("schedule: {cron: [0, 9, '*', '*', '*']}", "cron: \"0 9 * * *\""),
+    ("schedule: {cron: '@daily', catch_up: false}", "catch_up: none"),
+    ("schedule: {cron: '@daily', catch_up: true}", "catch_up: last"),
+    ("schedule: {cron: '@daily', catchup: false}", "catch_up: none"),
+    ("schedule: {cron: '@daily', catch_up: 3}", "catch_up: {mode: last, window: 1h}"),
+    ("schedule: {cron: '@daily', blackout: [2026-12-25]}", "blackout: {dates: [2026-12-25]}"),
+    ("schedule: {cron: '@daily', dst: skip}", "dst: {gap: skip}"),
+    ("schedule: {cron: '@daily', max_actions: x}", "max_actions: 1"),
+    ("schedule: {after: [note, b]}", "after: note"),
+];
+
+/// The same for workerctl.yaml.
+#[rustfmt::skip]
+const CONFIG_EXAMPLES: &[(&str, &str)] = &[
+    ("retention: 30d", "retention: {runs: 30d}"),
+    ("queue: 100", "queue: {max: 100}"),
+    ("workers: core/workers", "workers: {paths: [core/workers]}"),
+    ("skills: [{id: a}]", "skills: {roots: [vendor/skills]}"),
+    ("notify: restart nginx", "notify: {on_failure: \"restart nginx\"}"),
+    ("notify: https://hooks.example/SECRET", "notify: {on_failure: COMMAND}"),
+    ("models: [{name: a}]", "models: {default: {provider: anthropic, model: NAME, key: env:ANTHROPIC_API_KEY}}"),
+    ("models: {default: SECRET}", "default: {provider: anthropic, model: NAME, key: env:ANTHROPIC_API_KEY}"),
+    ("toolsets: {t: {mcp: {command: nope-mcp --stdio}}}", "command: [nope-mcp, --stdio]"),
+    ("agent: claude", "agent: {cli: claude}"),
+    ("access: {admin: [alice]}", "admin: {users: [alice]}"),
+    ("protected_files: deploy/", "protected_files: [deploy/]"),
+    ("commit: {author: {name: a}}", "author: \"Repo Steward <steward@example.org>\""),
+    ("skills: {trusted: false}", "untrusted: [.agents, .claude]"),
+    ("trees: 4", "trees: {max: 4}"),
+    ("web: 8080", "web: {listen: \"127.0.0.1:8930\"}"),
+    ("max_parallel: two", "max_parallel: 0"),
+];
+
+#[test]
+fn a_value_of_the_wrong_type_is_answered_with_a_complete_example() {
+    let skill = |line: &str| {
+        let text = format!(
+            "worker: {{id: w}}\nskills:\n  - id: a\n    description: d\n    run: date\n    {line}\n"
+        );
+        Workspace::of_worker(&text).load().problems
+    };
+    let config = |line: &str| Workspace::new(&[("workerctl.yaml", line)]).load().problems;
+    let skills = EXAMPLES.iter().map(|row| (row, skill(row.0)));
+    let configs = CONFIG_EXAMPLES.iter().map(|row| (row, config(row.0)));
+    for ((line, example), problems) in skills.chain(configs) {
+        let shown = super::show(&problems);
+        assert!(shown.contains(&format!("`{example}")), "{line}: {shown}");
+        assert!(!shown.contains("SECRET"), "{shown}");
+        if example.starts_with(line.split(':').next().expect("a key"))
+            && !example.contains("COMMAND")
+        {
+            let repaired = if EXAMPLES.iter().any(|row| row.0 == *line) {
+                skill(example)
+            } else {
+                config(example)
+            };
+            let shown = super::show(&repaired);
+            assert!(!shown.contains("wrong-type"), "{example}: {shown}");
+        }
+    }
+}

@@ -35,8 +35,8 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         ("\"@dayly\"", ("schedule-expression", 4, 6, "@daily")),
         ("\" \"", ("blank", 4, 5, "write a text")),
-        ("true", ("wrong-type", 4, 5, "a cron expression")),
-        ("[1]", ("wrong-type", 4, 5, "a cron expression")),
+        ("true", ("wrong-type", 4, 5, "`\"0 9 * * 1-5\"`")),
+        ("[1]", ("wrong-type", 4, 5, "write `\"")),
         ("{id: x}", ("schedule-trigger", 4, 5, "`every`")),
         (
             "{every: 5m, at: 2027-01-01T00:00}",
@@ -55,7 +55,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("{at: tomorrow}", ("schedule-at", 4, 10, "2026-12-24T18:00")),
         (
             "{at: 2027-02-30T10:00}",
-            ("schedule-at", 4, 10, "2026-12-24T18:00"),
+            ("schedule-at", 4, 10, "February 2027 has 28 days"),
         ),
         ("{at: 0000-01-01T10:00}", ("schedule-at", 4, 10, "RFC 3339")),
         ("{at: []}", ("blank", 4, 6, "add an item")),
@@ -102,7 +102,10 @@ fn what_cannot_be_read_is_refused_with_its_place() {
             ("timezone-unknown", 4, 27, "`Europe/Berlin`"),
         ),
         ("{every: 5m, id: a/b}", ("schedule-id", 4, 21, "at most 64")),
-        ("{every: 5m, inputs: [1]}", ("wrong-type", 4, 25, "a map")),
+        (
+            "{every: 5m, inputs: [1]}",
+            ("wrong-type", 4, 25, "`inputs: {"),
+        ),
         (
             "{every: 5m, overlap: skipp}",
             ("unknown-value", 4, 26, "`skip`"),
@@ -133,7 +136,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{every: 5m, blackout: [2]}",
-            ("wrong-type", 4, 27, "`hours`"),
+            ("wrong-type", 4, 27, "`blackout: {hours"),
         ),
         (
             "{every: 5m, blackout: {hours: [24]}}",
@@ -181,7 +184,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{every: 5m, enabled: maybe}",
-            ("wrong-type", 4, 26, "`true` or `false`"),
+            ("wrong-type", 4, 26, "`enabled: true`"),
         ),
         (
             "{every: 5m, seconds: true}",

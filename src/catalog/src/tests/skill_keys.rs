@@ -46,7 +46,12 @@ fn interfaces_are_read_in_full() {
 const WRONG_INTERFACES: &[(&str, &str, u32, &str)] = &[
     ("inputs: {a: b}", "wrong-type", 15, "`- {name: a, type: b}`"),
     ("inputs: [x]", "wrong-type", 16, "a map with `name`"),
-    ("inputs: [{type: string}]", "missing-key", 16, "add `name`"),
+    (
+        "inputs: [{type: string}]",
+        "missing-key",
+        16,
+        "add `name: NAME`",
+    ),
     (
         "inputs: [{name: 1x}]",
         "name-invalid",

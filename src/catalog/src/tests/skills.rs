@@ -64,7 +64,7 @@ fn skills_as_a_map_and_missing_files() {
     );
     let catalog = check_worker(
         "worker: {id: w}\nskills:\n  - {id: a, file: skills/gone.md, description: d}\n",
-        ("skill-file-missing", WARNING, 3, 5, "create the file"),
+        ("skill-file-missing", WARNING, 3, 19, "create the file"),
     );
     let unavailable = &catalog.workers[0].skills[0].unavailable;
     assert!(

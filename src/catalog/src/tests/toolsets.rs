@@ -85,7 +85,11 @@ fn what_is_no_tool_set_is_refused_with_its_place() {
             "{row}: {}",
             found.place
         );
-        let said = found.hint.as_deref().unwrap_or_default();
+        let said = format!(
+            "{}: {}",
+            found.message,
+            found.hint.as_deref().unwrap_or_default()
+        );
         assert!(said.contains(hint), "{row}: {said}");
         assert!(catalog.config.toolsets.is_empty(), "{row}");
         let messages = show(&catalog.problems);

@@ -252,8 +252,8 @@ pub struct Skill {
     pub run: RunText,
     /// Where `run` stands, for problems within its text.
     pub run_place: Place,
-    /// Where the values of `branch`, `push`, `cwd` and, as `required_tools/NAME`, required tools are written, for
-    /// problems that only the environment shows. Empty for a skill that was not read from its file.
+    /// Where the values of `branch`, `push`, `cwd`, `hooks`, the program of `run` (`program`) and, as
+    /// `required_tools/NAME`, required tools are written, for problems that only the environment shows. Empty for a skill that was not read from its file.
     #[serde(skip)]
     pub places: BTreeMap<String, Place>,
     /// Markdown body or instructions, never a template.
