@@ -44,7 +44,7 @@ const FORMS: &[(&str, &str, &str, &str)] = &[
     ("read", "a map", "read: {users: [{}]}", "read: {users: [alice]}"),
     ("users", "a list", "users: [{}]", "users: [alice]"),
     ("groups", "a list", "groups: [{}]", "groups: [staff]"),
-    ("skills", "a map with `id`", "", "- {id: note, description: TEXT, run: COMMAND}"),
+    ("skills", "a map with `id`", "", "{id: note, description: TEXT, run: COMMAND}"),
     ("skills", "a map", "", "skills: {roots: [vendor/skills]}"),
     ("skills", "a list such", "skills: [{}]", "skills: [.agents, .claude]"),
     ("skills", "a list", "skills: [{}]", "skills: [{id: note, description: TEXT, run: COMMAND}]"),
@@ -57,13 +57,13 @@ const FORMS: &[(&str, &str, &str, &str)] = &[
     ("protected_files", "", "protected_files: [{}]", "protected_files: [\"deploy/**\"]"),
     ("human_checkpoints", "", "human_checkpoints: [{}]", "human_checkpoints: [TEXT]"),
     ("verification", "a list", "verification: [{command: {}}]", "verification: [{command: make test}]"),
-    ("verification", "", "", "- command: make test"),
+    ("verification", "", "", "{command: make test}"),
     ("interface", "", "", "interface: {inputs: [{name: title, type: string}]}"),
     ("inputs", "a list", "inputs: [{name: {}, type: string}]", "inputs: [{name: title, type: string}]"),
-    ("inputs", "a map with", "- {name: {}, type: string}", "- {name: title, type: string}"),
+    ("inputs", "a map with", "{name: {}, type: string}", "{name: title, type: string}"),
     ("inputs", "", "", "inputs: {NAME: VALUE}"),
     ("outputs", "a list", "outputs: [{name: report, type: file, destination: {}}]", "outputs: [{name: report, type: markdown, destination: report.md}]"),
-    ("outputs", "", "- {name: report, type: file, destination: {}}", "- {name: report, type: markdown, destination: report.md}"),
+    ("outputs", "", "{name: report, type: file, destination: {}}", "{name: report, type: markdown, destination: report.md}"),
     ("run", "a command", "", "run: COMMAND"),
     ("wake", "", "", "wake: COMMAND"),
     ("hooks", "a map with `post_tools`", "hooks: {post_commit: {}}", "hooks: {post_commit: COMMAND}"),
@@ -133,7 +133,7 @@ impl Wrong<'_> {
             ((*with).to_owned(), (*without).to_owned())
         };
         let form = own.map_or(form.1, |value| form.0.replace(VALUE, &value));
-        if self.is_item && !form.starts_with('-') {
+        if self.is_item && !form.starts_with('{') {
             // An item has no key.
             let begin = format!("{key}: ");
             let value = form.strip_prefix(&begin).unwrap_or_default();
@@ -224,13 +224,14 @@ fn in_flow(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./@+".contains(c);
     let begins_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || "./_".contains(c))
         || text.starts_with("--");
+    let is_other = matches!(text, "true" | "false" | "null") || text.parse::<f64>().is_ok();
     if text.is_empty()
         || text.len() > SHOWN_MAX
         || text.contains(['\n', '\\', '`'])
         || text.contains("://")
     {
         None
-    } else if (begins_plain || is_amount(text)) && text.chars().all(is_plain) {
+    } else if !is_other && (begins_plain || is_amount(text)) && text.chars().all(is_plain) {
         Some(text.to_owned())
     } else if text.contains('"') {
         (!text.contains('\'')).then(|| format!("'{text}'"))

@@ -139,7 +139,10 @@ pub(super) fn remedy(key: &str, value: View<'_>, map: View<'_>, table: &Table) -
     let more = number.map_or("N".to_owned(), |number| {
         number.saturating_add(1).to_string()
     });
-    let own = examples::shown(value.data()).unwrap_or_else(|| places::written(value));
+    let own = number
+        .map(|number| number.to_string())
+        .or_else(|| examples::shown(value.data()));
+    let own = own.unwrap_or_else(|| places::written(value));
     let ours = ours
         .replace("{more}", &more)
         .replace("{span}", &span(value))

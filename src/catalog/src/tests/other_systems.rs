@@ -17,6 +17,7 @@ const SKILL_LINES: &[(&str, &str, &str)] = &[
     ("limits: {memory: 512MiB}", "restriction-malformed", "`MemoryMax=`"),
     ("TimeoutStartSec: 5min", "key-foreign", "write `timeout: 5m`"),
     ("TimeoutStartSec: 90", "key-foreign", "write `timeout: 90s`"),
+    ("timeout_seconds: '60'", "key-foreign", "write `timeout: 60s`"),
     ("env_file: .env", "key-foreign", "`local: [.env]`"),
     ("volumes: [./data:/data]", "key-foreign", "`sandbox: {write: "),
     ("restart: always", "key-foreign", "`retry: {max_attempts: 3}`"),
