@@ -157,6 +157,23 @@ fn a_commit_that_a_changed_file_kept_off_its_branch_lands_later_exactly_once() {
     workspace.git(&["fsck", "--strict"]);
 }
 
+/// A `land` that was killed after it had moved the branch has recorded nothing.
+#[test]
+fn a_commit_that_is_on_its_branch_is_neither_discarded_nor_made_again() {
+    let workspace = workspace();
+    let run = kept_run(&workspace);
+    let commit = commit_of(&workspace, &run);
+    workspace.git(&["checkout", "tracked.txt"]);
+    workspace.git(&["merge", "-q", "--ff-only", &commit]);
+    for command in ["discard", "retry"] {
+        assert_eq!(refused(&workspace, &[command, &run], 8), "landed_already");
+    }
+    workspace.run(&["land", &run]).expect_code(0);
+    assert_eq!(head(&workspace), commit);
+    assert!(kept_runs(&workspace).is_empty());
+    workspace.run(&["retry", &run]).expect_code(0);
+}
+
 #[test]
 fn a_commit_that_is_discarded_no_longer_lands() {
     let workspace = workspace();

@@ -233,6 +233,7 @@ impl Control for EngineControl {
 
     fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
+        self.refuse_landed_again(&shown)?;
         self.repeat(&shown, request)
     }
 

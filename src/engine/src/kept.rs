@@ -77,7 +77,9 @@ impl EngineControl {
         let (summary, commit) = match &shown.run.facts.prepared {
             Some(commit) if shown.run.facts.discarded => (shown.summary.clone(), commit.clone()),
             _ => {
-                let commit = KeptRun::of(&shown)?.commit;
+                let kept = KeptRun::of(&shown)?;
+                kept.refuse_unrecorded()?;
+                let commit = kept.commit;
                 let event = Event::Discarded { by };
                 let answer = self.ask(Request::Settled { run, event })?;
                 (summary_of(answer)?, commit)
@@ -90,6 +92,14 @@ impl EngineControl {
             commit,
             references: u32::try_from(references).unwrap_or(u32::MAX),
         })
+    }
+
+    /// Refuses to repeat a run whose landing was interrupted before it was recorded: its changes would be made twice.
+    pub(super) fn refuse_landed_again(&self, shown: &RunSnapshot) -> Result<(), Diagnostic> {
+        match KeptRun::of(shown) {
+            Ok(kept) => kept.refuse_unrecorded(),
+            Err(_) => Ok(()),
+        }
     }
 
     fn settling(&self) -> MutexGuard<'_, ()> {
@@ -192,6 +202,23 @@ impl<'a> KeptRun<'a> {
             Some(found) if !is_ours(&found) => Err(self.landed_by_hand(&found)),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses if the commit is on the branch although no landing was recorded, because `land` was interrupted.
+    fn refuse_unrecorded(&self) -> Result<(), Diagnostic> {
+        let Ok(commit) = self.commit.parse() else {
+            return Ok(());
+        };
+        let has = git::has_commit(self.workdir(), &self.tree.target, &commit);
+        if !has.map_err(|error| refusals::of_git(&error))? {
+            return Ok(());
+        }
+        let (short, branch) = (self.shown.spec.run.short(), self.branch());
+        let message = format!(
+            "`{branch}` already has the commit {commit} of {short}, but this is not recorded"
+        );
+        let refused = Diagnostic::new(Kind::Conflict, "landed_already", message);
+        Err(refused.hint(format!("record it: `workerctl land {short}`")))
     }
 
     fn landed_by_hand(&self, found: &Oid) -> Diagnostic {

@@ -19,6 +19,22 @@ pub fn branch_tip(cwd: &Path, branch: &str) -> Result<Option<Oid>, GitError> {
     Handle::open(cwd)?.tip(&format!("refs/heads/{branch}"))
 }
 
+/// Returns true if a branch, by its full name, has a commit now.
+///
+/// # Errors
+/// There is no repository, or it cannot be read.
+pub fn has_commit(cwd: &Path, target: &str, commit: &Oid) -> Result<bool, GitError> {
+    let handle = Handle::open(cwd)?;
+    let Some(tip) = handle.tip(target)? else {
+        return Ok(false);
+    };
+    if tip == *commit || handle.repo.find_commit(commit.raw()).is_err() {
+        return Ok(tip == *commit);
+    }
+    let descends = handle.repo.graph_descendant_of(tip.raw(), commit.raw());
+    descends.map_err(git("look for a commit in"))
+}
+
 /// For each commit that `tip` has and `since` has not, the run that made it, as its trailer says; `None` stands
 /// for a commit of somebody else.
 ///

@@ -25,7 +25,7 @@ mod refs;
 mod show;
 mod tracked;
 
-pub use arrivals::{arrivals, branch_tip, commit_of_run};
+pub use arrivals::{arrivals, branch_tip, commit_of_run, has_commit};
 pub use author::{Author, AuthorError, Identity, author, identity};
 pub use changes::{
     ChangedPath, CommittedFile, PathChange, changed_paths, committed_file, head_entry,
