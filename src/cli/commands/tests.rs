@@ -381,7 +381,7 @@ fn a_patch_is_shown_safely_and_handed_on_exactly() {
     let mut console = console();
     assert!(console.perform(&["diff"]).out.ends_with("+b\u{1b}[2J\r\n"));
     console.terminal = true;
-    assert!(console.perform(&["diff"]).out.ends_with("+b\\x1b[2J\\r\n"));
+    assert!(console.perform(&["diff"]).out.ends_with("+b␛[2J␍\n"));
 }
 
 #[test]

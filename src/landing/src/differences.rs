@@ -12,7 +12,7 @@ use crate::ids::PATH_COMPONENTS_MAX;
 const TREE_BYTES_MAX: usize = 64 << 20;
 
 /// Most entries that may differ.
-pub(crate) const ENTRIES_MAX: usize = 1_000_000;
+pub(crate) const ENTRIES_MAX: usize = 300_000;
 
 /// The mode of a subtree.
 pub const MODE_TREE: u32 = 0o040_000;
@@ -28,7 +28,7 @@ type TreeVisitor<'a> = &'a mut dyn FnMut(&[u8], Option<TreeItem>, Option<TreeIte
 ///
 /// # Errors
 /// A tree cannot be read, is larger than 64 MiB, or is nested more than [`PATH_COMPONENTS_MAX`] deep; or more than
-/// 1,000,000 entries differ, as a few trees that contain each other many times can have any number of paths.
+/// 300,000 entries differ, as a few trees that contain each other many times can have any number of paths.
 pub fn differences(
     repo: &Repository,
     old: Option<Oid>,
@@ -80,7 +80,7 @@ fn subtree(
         let Some(entry) = before.as_ref().or(after.as_ref()) else {
             continue;
         };
-        let too_many = || git2::Error::from_str("changes more than 1,000,000 paths");
+        let too_many = || git2::Error::from_str("changes more than 300,000 paths");
         *left = left.checked_sub(1).ok_or_else(too_many)?;
         path.extend_from_slice(entry.name_bytes());
         told(path, was, is);
