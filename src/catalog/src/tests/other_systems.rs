@@ -23,6 +23,10 @@ const SKILL_LINES: &[(&str, &str, &str)] = &[
     ("restart: always", "key-foreign", "`retry: {max_attempts: 3}`"),
     ("uses: actions/checkout@v4", "key-foreign", "below `run: |`"),
     ("with: {weeks: 2}", "key-foreign", "`interface: {inputs: "),
+    ("ports: ['8080:80']", "key-foreign", "`sandbox: {network: none}`"),
+    ("networks: [backend]", "key-foreign", "`sandbox: {network: none}`"),
+    ("register: result", "key-foreign", "`interface: {outputs: "),
+    ("changed_when: false", "key-foreign", "remove it"),
     ("args: [--x]", "key-foreign", "`run: [PROGRAM, ARGUMENT]`"),
     ("interval: 15m", "key-foreign", "write `schedule: {every: 15m}`"),
     ("artifacts: {paths: [out/]}", "key-foreign", "`interface: {outputs: "),
@@ -44,6 +48,9 @@ const SKILL_LINES: &[(&str, &str, &str)] = &[
 #[rustfmt::skip]
 const SCHEDULE_LINES: &[(&str, &str, &str)] = &[
     ("interval: 15m", "key-foreign", "write `every: 15m`"),
+    ("OnBootSec: 5min", "key-foreign", "write `cron: \"@reboot\"`"),
+    ("OnUnitActiveSec: 1h", "key-foreign", "write `every: 1h`"),
+    ("cron: '@daily', successfulJobsHistoryLimit: 3", "key-foreign", "`retention: {runs_min: 20}`"),
     ("hour: 9", "key-foreign", "write `cron: \"0 9 * * *\"`"),
     ("cron: '@daily', sla: 2h", "key-foreign", "write `expected_within: 2h`"),
     ("cron: '@daily', retries: 2", "key-foreign", "`retry: {max_attempts: 3}` in the skill"),
