@@ -265,6 +265,7 @@ fn the_recipes_of_the_page_are_schedules_that_a_daemon_takes() {
     assert_eq!(count, 10);
     let workspace = Workspace::with_skills(&skills);
     workspace.write("docs/page.md", "text");
+    workspace.write("scripts/tell", "#!/bin/sh\n");
     let checked = workspace.json(&["check", "--strict"]);
     assert_eq!(checked["problems"], serde_json::json!([]));
     let daemon = Daemon::start(&workspace);

@@ -6,7 +6,7 @@ use super::report::Report;
 use super::source::Source;
 use super::tree::{Data, Node, Number};
 use crate::model::Place;
-use crate::model::duration::parse_millis;
+use crate::model::duration::{DurationError, parse_millis};
 
 /// A value of a definition where it stands.
 #[derive(Debug, Clone, Copy)]
@@ -318,6 +318,15 @@ impl<'a> View<'a> {
                 Some(millis)
             }
             Err(error) => {
+                let hint = match error {
+                    DurationError::TooLong => "write at most `366d`",
+                    DurationError::NotPositive => {
+                        "write a duration above zero, such as `1s` or `15m`"
+                    }
+                    DurationError::Shape => {
+                        "write a number with a unit: `30s`, `15m`, `1h30m`, `1d`"
+                    }
+                };
                 report.error(
                     "duration-invalid",
                     self.place(),
@@ -325,7 +334,7 @@ impl<'a> View<'a> {
                         "`{what}: {}`: {error}",
                         text.chars().take(64).collect::<String>()
                     ),
-                    "write a number with a unit: `500ms`, `30s`, `15m`, `1h30m`",
+                    hint,
                 );
                 None
             }

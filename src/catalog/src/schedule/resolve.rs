@@ -297,7 +297,15 @@ impl<'a> Resolver<'a, '_> {
                 "repair its definition first".to_owned(),
             )
         } else {
-            let hint = self.nearest(wanted).map_or_else(
+            // A skill cannot follow itself.
+            let own = draft
+                .skill
+                .as_ref()
+                .map(|own| format!("{}/{own}", draft.worker));
+            let nearest = self
+                .nearest(wanted)
+                .filter(|address| own.as_ref() != Some(address));
+            let hint = nearest.map_or_else(
                 || "`workerctl skills` lists what there is".to_owned(),
                 |address| format!("did you mean `{address}`?"),
             );

@@ -300,7 +300,7 @@ push: a b
     write `true` for `origin`, or one of the names that `git remote` lists
 land_wait: soon
     E 12 duration-invalid `land_wait: soon`: expected a duration such as `500ms`, `30s`, `15m` or `1h30m`
-    write a number with a unit: `500ms`, `30s`, `15m`, `1h30m`
+    write a number with a unit: `30s`, `15m`, `1h30m`, `1d`
 trees: 8
     E 8 wrong-type `trees` must be a map, not a number
     write `trees: {max: 8}`
@@ -312,7 +312,7 @@ trees: {min_free: 1.5GiB}
     write a number with a unit: `512MiB`, `1GiB`
 trees: {idle: 0s}
     E 15 duration-invalid `idle: 0s`: a duration must be greater than zero
-    write a number with a unit: `500ms`, `30s`, `15m`, `1h30m`
+    write a duration above zero, such as `1s` or `15m`
 trees: {min-free: 1GiB}
     E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?

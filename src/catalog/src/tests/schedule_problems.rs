@@ -176,7 +176,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{every: 5m, expected_within: 0}",
-            ("duration-invalid", 4, 34, "1h30m"),
+            ("duration-invalid", 4, 34, "above zero"),
         ),
         (
             "{every: 5m, on_missed: {timeout: 5s}}",

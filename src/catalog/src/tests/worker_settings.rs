@@ -22,8 +22,15 @@ fn spans_of_time_need_a_unit_and_bounds() {
     }
     let catalog = check_worker(&span("90"), ("duration-unit", WARNING, 3, 16, "`90s`"));
     assert_eq!(catalog.workers[0].skills[0].max_runtime_ms, Some(90_000));
-    for text in ["0", "-5m", "0s", "99999999999999999999h", "soon", "1.5h"] {
-        check_worker(&span(text), ("duration-invalid", ERROR, 3, 16, "`1h30m`"));
+    for (text, hint) in [
+        ("0", "above zero"),
+        ("-5m", "above zero"),
+        ("0s", "above zero"),
+        ("500d", "at most `366d`"),
+        ("soon", "`1h30m`"),
+        ("1.5h", "`1h30m`"),
+    ] {
+        check_worker(&span(text), ("duration-invalid", ERROR, 3, 16, hint));
     }
     check_worker(&span("[5m]"), ("wrong-type", ERROR, 3, 16, "a duration"));
     check_worker(&span("true"), ("wrong-type", ERROR, 3, 16, "a duration"));
