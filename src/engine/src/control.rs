@@ -232,8 +232,7 @@ impl Control for EngineControl {
     }
 
     fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
-        let shown = self.shown(self.resolve_id(run)?)?;
-        self.refuse_landed_again(&shown)?;
+        let shown = self.repeatable(self.resolve_id(run)?)?;
         self.repeat(&shown, request)
     }
 

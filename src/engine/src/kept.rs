@@ -94,12 +94,14 @@ impl EngineControl {
         })
     }
 
-    /// Refuses to repeat a run whose landing was interrupted before it was recorded: its changes would be made twice.
-    pub(super) fn refuse_landed_again(&self, shown: &RunSnapshot) -> Result<(), Diagnostic> {
-        match KeptRun::of(shown) {
-            Ok(kept) => kept.refuse_unrecorded(),
-            Err(_) => Ok(()),
+    /// Returns a run that may be repeated. One whose landing was interrupted before it was recorded is refused, since its
+    /// changes would be made twice.
+    pub(super) fn repeatable(&self, run: RunId) -> Result<Arc<RunSnapshot>, Diagnostic> {
+        let shown = self.shown(run)?;
+        if let Ok(kept) = KeptRun::of(&shown) {
+            kept.refuse_unrecorded()?;
         }
+        Ok(shown)
     }
 
     fn settling(&self) -> MutexGuard<'_, ()> {
