@@ -297,14 +297,13 @@ impl<'a> Resolver<'a, '_> {
                 "repair its definition first".to_owned(),
             )
         } else {
-            // A skill cannot follow itself.
             let own = draft
                 .skill
                 .as_ref()
                 .map(|own| format!("{}/{own}", draft.worker));
             let nearest = self
                 .nearest(wanted)
-                .filter(|address| own.as_ref() != Some(address));
+                .filter(|found| own.as_ref() != Some(found));
             let hint = nearest.map_or_else(
                 || "`workerctl skills` lists what there is".to_owned(),
                 |address| format!("did you mean `{address}`?"),
