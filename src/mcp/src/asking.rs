@@ -268,7 +268,7 @@ mod tests {
             (&["git", "log"][..], "git log"),
             (&["git log"], "'git log'"),
             (&["a", ""], "a ''"),
-            (&["a", "b'c"], r"a 'b'\''c'"),
+            (&["a", "b'c"], r"a 'b'\\''c'"),
             (&["sh", "-c", "a b\nc"], "sh -c a b\n  c"),
         ] {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
