@@ -66,8 +66,8 @@ impl<'a> Stream<'a> {
         self.raw(&text);
     }
 
-    /// Writes a line with text of a run: what a terminal is too narrow for goes on in lines that begin with a sign, so that
-    /// it looks like no other line.
+    /// Writes a line with text of a run. If the terminal is too narrow, continuation lines begin with a sign, so that they
+    /// cannot look like lines of ours.
     pub(crate) fn folded(&mut self, line: impl Into<Line>) {
         for line in line.into().folded(self.columns.unwrap_or(usize::MAX)) {
             self.line(line);

@@ -200,7 +200,7 @@ pub(crate) fn holder(workspace: &Path) -> Result<LockHolder, Diagnostic> {
         }),
         Err(error) => Err(
             Diagnostic::new(Kind::Internal, "lock_unreadable", chain(&error))
-                .hint("move it away: it is made anew"),
+                .hint("move it away: it is created again"),
         ),
     }
 }

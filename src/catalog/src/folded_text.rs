@@ -1,4 +1,4 @@
-//! Commands over several lines that YAML joins into one: a block `>`, or text that goes on in the next line.
+//! Commands over several lines that YAML joins into one: a block `>`, or plain text that continues in the next line.
 
 use super::report::Report;
 use super::view::View;
@@ -10,7 +10,7 @@ const BUILTINS: [&str; 24] = [
     "while",
 ];
 
-/// Ends of a line after which a command goes on.
+/// Ends of a line after which a command continues in the next one.
 const GOES_ON: [&str; 11] = [
     "\\", "|", "&&", "||", ";", "(", "{", ",", "then", "do", "else",
 ];

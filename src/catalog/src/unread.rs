@@ -45,7 +45,7 @@ pub(crate) fn report_singular(root: &Root, path: &str, listed: &[Entry], report:
             _ => continue,
         };
         let expected = file.replacen(path, &format!("{path}s"), 1);
-        let message = format!("the file is not read: it lies in `{path}`, not in `{path}s`");
+        let message = format!("the file is not read: it is in `{path}`, not in `{path}s`");
         report.warning(
             UNREAD,
             whole_file(&file),

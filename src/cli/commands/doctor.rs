@@ -305,7 +305,7 @@ fn out_of_place(site: &Site) -> impl Iterator<Item = Finding> {
         .filter(|path| std::fs::symlink_metadata(path).is_ok() && !path.is_dir());
     taken.map(|path| {
         let text = format!("{} is not a directory", path.display());
-        Finding::new("state", State::Bad, text).hint("move it away: it is made anew")
+        Finding::new("state", State::Bad, text).hint("move it away: it is created again")
     })
 }
 

@@ -171,7 +171,7 @@ fn refused_lock(error: &LockError) -> Diagnostic {
             "lock",
             crate::model::diagnostic::chain(error),
             (&file.source, &file.path),
-            "move away what stands there: it is made anew",
+            "move away what is there: it is created again",
         ),
     }
 }

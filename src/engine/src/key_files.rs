@@ -10,7 +10,10 @@ use crate::catalog::Catalog;
 /// TCP, addresses of webhooks, and secrets of skills.
 pub(super) fn named(catalog: &Catalog, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
-    let of_schedules = catalog.schedules.iter().map(|one| &one.policy.notify);
+    let of_schedules = catalog
+        .schedules
+        .iter()
+        .map(|schedule| &schedule.policy.notify);
     let mut files = model_keys::files(&catalog.config, environment);
     files.extend(model_keys::files_of_notify(
         of_workers.chain(of_schedules),

@@ -477,7 +477,7 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
                 "state_dir",
                 format!("cannot make `{shown}`: {error}"),
                 (&error, &path),
-                "move away what stands there: it is made anew",
+                "move away what is there: it is created again",
             )
         })?;
     }

@@ -138,7 +138,7 @@ impl SandboxedDir {
             .map_err(|errno| refused("read", path, errno))?;
         let mut from = File::from(from);
         let mut mode = from.metadata().map_err(io("read"))?.permissions();
-        // Whoever executes it would become the engine's user, and other users could change it.
+        // A setuid bit would give the engine's user to everybody, and other users must not change the file.
         mode.set_mode(mode.mode() & 0o775);
         let (parent, name) = split(temporary);
         let directory = self

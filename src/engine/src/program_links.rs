@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Directories of the system, in which no repository lies.
+/// Directories of the system, which contain no repository.
 const SYSTEM: [&str; 4] = ["/usr", "/bin", "/sbin", "/lib"];
 
 /// Links that lead out of the system's directories, by the directory of `PATH` that they are in.

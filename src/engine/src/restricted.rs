@@ -88,7 +88,7 @@ impl Restricted {
 /// execute what a result puts there.
 fn programs(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let path = environment.get("PATH").map_or("", String::as_str);
-    let directories = path.split(':').filter(|one| one.starts_with('/'));
+    let directories = path.split(':').filter(|entry| entry.starts_with('/'));
     let directories: BTreeSet<PathBuf> = directories.map(real).collect();
     let links = directories
         .iter()
@@ -97,7 +97,7 @@ fn programs(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     directories.into_iter().chain(links).collect()
 }
 
-/// Without links; as it is where nothing is there.
+/// Resolves symbolic links; returns the path unchanged if it does not exist.
 pub(super) fn real(path: impl AsRef<Path>) -> PathBuf {
     std::fs::canonicalize(&path).unwrap_or_else(|_| path.as_ref().to_owned())
 }

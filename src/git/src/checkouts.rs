@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::Repository;
 use workerctl_landing::IndexSnapshot;
-
-use crate::open::locate;
 
 /// A work tree of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,48 +12,30 @@ pub struct Checkout {
     git_dir: PathBuf,
 }
 
-/// Returns the checkout at `workdir` first, then all other checkouts of its repository that exist. A directory without a
-/// repository is its only checkout.
+/// Returns all checkouts of the repository at `workdir`. A directory without a repository is its only checkout.
+///
+/// If they cannot be listed, only `workdir` is returned: a landing fails for the same reason.
 pub fn checkouts(workdir: &Path) -> Vec<Checkout> {
-    let Ok(own) = locate(workdir) else {
-        let git_dir = workdir.join(".git");
-        return vec![Checkout {
-            workdir: real(workdir),
-            git_dir,
-        }];
-    };
-    let mut found = vec![Checkout {
-        workdir: real(&own.workdir),
-        git_dir: own.git_dir.clone(),
-    }];
-    if own.git_dir == own.common_dir && !own.common_dir.join("worktrees").exists() {
+    let listed = workerctl_landing::checkouts(workdir).unwrap_or_default();
+    let present = listed.into_iter().filter_map(|checkout| {
+        Some(Checkout {
+            workdir: real(&checkout.workdir?),
+            git_dir: checkout.git_dir,
+        })
+    });
+    let found: Vec<Checkout> = present.collect();
+    if !found.is_empty() {
         return found;
     }
-    let others = || {
-        let main = Repository::open(&own.common_dir)?;
-        let mut workdirs: Vec<PathBuf> = main.workdir().map(Path::to_owned).into_iter().collect();
-        for name in main.worktrees()?.iter().flatten().flatten() {
-            workdirs.push(main.find_worktree(name)?.path().to_owned());
-        }
-        Ok::<_, git2::Error>(workdirs)
-    };
-    for other in others().unwrap_or_default() {
-        if let Ok(other) = locate(&other) {
-            let checkout = Checkout {
-                workdir: real(&other.workdir),
-                git_dir: other.git_dir,
-            };
-            if !found.contains(&checkout) {
-                found.push(checkout);
-            }
-        }
-    }
-    found
+    vec![Checkout {
+        workdir: real(workdir),
+        git_dir: workdir.join(".git"),
+    }]
 }
 
 impl Checkout {
-    /// Returns the symbolic links that git tracks, relative to the work tree. An index that cannot be read has none: nothing lands
-    /// there either.
+    /// Returns the symbolic links that git tracks, relative to the work tree; none if the index cannot be read, in which
+    /// case nothing lands there.
     pub fn links(&self) -> Vec<String> {
         let snapshot = IndexSnapshot::read(&self.git_dir.join("index"));
         let links = |snapshot: IndexSnapshot| {

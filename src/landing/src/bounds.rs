@@ -17,12 +17,9 @@ use crate::plan::MODE_COMMIT;
 const COMMIT_BYTES_MAX: usize = 16 << 20;
 
 /// Largest file, in bytes.
-pub const FILE_BYTES_MAX: u64 = FILE_BYTES as u64;
+pub const FILE_BYTES_MAX: u64 = 512 << 20;
 
-/// The same, in the git library's type.
-const FILE_BYTES: usize = 512 << 20;
-
-/// The modes that git writes; it panics or refuses to fetch others.
+/// The modes that git writes. The library panics at others, and servers refuse them.
 const MODES: [u32; 6] = [
     0o040_000, 0o100_644, 0o100_664, 0o100_755, 0o120_000, 0o160_000,
 ];
@@ -47,10 +44,11 @@ pub fn beyond_bounds(
         let Ok((size, kind)) = odb.read_header(commit) else {
             continue;
         };
-        if size > COMMIT_BYTES_MAX || kind != ObjectType::Commit {
-            return Ok(Some(format!(
-                "the commit {commit} is larger than 16 MiB or none"
-            )));
+        if kind != ObjectType::Commit {
+            return Ok(Some(format!("{commit} is not a commit")));
+        }
+        if size > COMMIT_BYTES_MAX {
+            return Ok(Some(format!("the commit {commit} is larger than 16 MiB")));
         }
         let object = odb.read(commit)?;
         left.extend(parents(object.data()).filter(|parent| seen.insert(*parent)));
@@ -66,10 +64,13 @@ pub fn beyond_bounds(
                 return;
             };
             let is_file = ![MODE_TREE, MODE_COMMIT].contains(&mode);
-            let size = || odb.read_header(oid).map_or(0, |(size, _)| size);
+            let size = || {
+                let size = odb.read_header(oid).map_or(0, |(size, _)| size);
+                u64::try_from(size).unwrap_or(u64::MAX)
+            };
             let why = if !MODES.contains(&mode) {
                 "has an unknown mode"
-            } else if is_file && !known.exists(oid) && size() > FILE_BYTES {
+            } else if is_file && !known.exists(oid) && size() > FILE_BYTES_MAX {
                 "is larger than 512 MiB"
             } else {
                 return;
@@ -79,10 +80,7 @@ pub fn beyond_bounds(
         });
         if let Err(error) = compared {
             let id = commit.id();
-            return Ok(Some(format!(
-                "the commit {id} has a tree that {}",
-                error.message()
-            )));
+            return Ok(Some(format!("the commit {id}: {}", error.message())));
         }
     }
     Ok(problem)

@@ -59,11 +59,15 @@ fn subtree(
         return Ok(());
     }
     if path.split(|byte| *byte == b'/').count() > PATH_COMPONENTS_MAX + 1 {
-        return Err(git2::Error::from_str("is nested too deep"));
+        return Err(git2::Error::from_str(
+            "a tree is nested more than 256 levels deep",
+        ));
     }
     let odb = repo.odb()?;
     let find = |oid: Oid| match odb.read_header(oid)? {
-        (size, _) if size > TREE_BYTES_MAX => Err(git2::Error::from_str("is larger than 64 MiB")),
+        (size, _) if size > TREE_BYTES_MAX => {
+            Err(git2::Error::from_str("a tree is larger than 64 MiB"))
+        }
         _ => repo.find_tree(oid),
     };
     let read = |oid: Option<Oid>| oid.map(find).transpose();
@@ -80,7 +84,7 @@ fn subtree(
         let Some(entry) = before.as_ref().or(after.as_ref()) else {
             continue;
         };
-        let too_many = || git2::Error::from_str("changes more than 300,000 paths");
+        let too_many = || git2::Error::from_str("more than 300,000 paths differ");
         *left = left.checked_sub(1).ok_or_else(too_many)?;
         path.extend_from_slice(entry.name_bytes());
         told(path, was, is);

@@ -92,6 +92,7 @@ pub use objects::is_git_directory;
 pub use outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 pub use passwords::{holds_password, without_user};
 pub use plan::{Change, Checkout, Entry, LogLine, Plan};
+pub use repository::checkouts;
 pub use settings::setting;
 pub use sharing::Sharing;
 pub use stage::clear;

@@ -294,6 +294,14 @@ pub(crate) fn same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
     }
 }
 
+/// Lists the checkouts of the repository that a directory is in, the main one first.
+///
+/// # Errors
+/// There is no repository, or it cannot be read.
+pub fn checkouts(directory: &Path) -> Result<Vec<Checkout>, LandError> {
+    Repo::find(directory)?.checkouts("")
+}
+
 fn checkout(git_dir: &Path, workdir: Option<PathBuf>, target: &str) -> Result<Checkout, LandError> {
     let head = git_dir.join("HEAD");
     if fs::symlink_metadata(&head).is_ok_and(|meta| meta.is_symlink()) {

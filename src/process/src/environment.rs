@@ -41,7 +41,10 @@ pub fn environment(
 /// runs in.
 fn absolute_path(parent: &BTreeMap<String, String>) -> String {
     let path = parent.get("PATH").map_or("", String::as_str);
-    let directories: Vec<&str> = path.split(':').filter(|one| one.starts_with('/')).collect();
+    let directories: Vec<&str> = path
+        .split(':')
+        .filter(|entry| entry.starts_with('/'))
+        .collect();
     if directories.is_empty() {
         return PATH_DEFAULT.to_owned();
     }

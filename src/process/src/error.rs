@@ -10,6 +10,9 @@ use super::command::ARGUMENT_BYTES_MAX;
 use super::stop::StopKind;
 use super::wall::WallError;
 
+/// Hint for a program that exists and cannot be executed.
+pub(crate) const NOT_EXECUTABLE_HINT: &str = "check its mode bits, that its file system allows execution, and that `reads` of the sandbox, if set, contains the program, its interpreter and its libraries";
+
 /// Why a command was not run to its end. Whenever this is returned, no process of it is left
 /// running, except after `Remain`.
 #[derive(Debug, thiserror::Error)]
@@ -131,10 +134,9 @@ impl SpawnError {
                     };
                 }
                 if Errno::from_io_error(&source) == Some(Errno::ACCESS) {
-                    let hint = "check the mode bits, that its file system allows execution, and that `reads` of its sandbox, if set, contains it, its interpreter and its libraries";
                     return Self::ProgramNotExecutable {
                         program: program.to_owned(),
-                        hint,
+                        hint: NOT_EXECUTABLE_HINT,
                         source,
                     };
                 }

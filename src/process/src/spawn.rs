@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::command::{ARGUMENT_BYTES_MAX, Command, Program, Stdin};
-use super::error::SpawnError;
+use super::error::{NOT_EXECUTABLE_HINT, SpawnError};
 use super::registry::Registration;
 use super::usage::Urgency;
 use super::{signal, tag};
@@ -334,7 +334,7 @@ fn find_program(name: &str, cwd: &Path, search: &str) -> Result<PathBuf, SpawnEr
         },
         Some(error) => SpawnError::ProgramNotExecutable {
             program: name.to_owned(),
-            hint: "check the mode bits, that its file system allows execution, and that `reads` of its sandbox, if set, contains it, its interpreter and its libraries",
+            hint: NOT_EXECUTABLE_HINT,
             source: error.into(),
         },
     })

@@ -244,7 +244,7 @@ fn unusable(error: &FileError) -> Diagnostic {
         _ => Kind::Internal,
     };
     Diagnostic::new(kind, "store_id", message)
-        .hint("make it writable for this user, or move away what stands there: it is made anew")
+        .hint("make it writable for this user, or move away what is there: it is created again")
 }
 
 fn store_missing(state_dir: &Path, note: Option<&Note>) -> Diagnostic {

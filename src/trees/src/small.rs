@@ -254,7 +254,7 @@ fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'sta
                 return Some("is too large");
             }
             Ok(FileType::RegularFile) if name == b"index" && !is_sound_index(dir, name) => {
-                return Some("lists directories that are nested too deep");
+                return Some("cannot be read, or lists directories that are nested too deep");
             }
             Ok(FileType::RegularFile) => {}
             Ok(FileType::Directory) => {

@@ -232,11 +232,7 @@ impl Tree {
         let dir = open_root(&self.dir)?;
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         match crate::place::open_child(dir.as_fd(), name) {
-            // A run may have taken its own permissions away.
-            Ok(tree) => {
-                let fail = io_at("set the mode of", &self.path);
-                return rustix::fs::fchmod(&tree, Mode::RWXU).map_err(fail);
-            }
+            Ok(_) => return Ok(()),
             Err(Errno::NOENT) => {}
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 let removed = gone.remove(dir.as_fd(), name);

@@ -175,7 +175,7 @@ impl Resolver<'_, '_> {
         } else if is_blocked {
             "it never runs: all its slots lie in blocked hours or dates, or outside of `start` and `end`".to_owned()
         } else {
-            "it never runs: no slot lies between `start` and `end`".to_owned()
+            "it never runs: there is no slot between `start` and `end`".to_owned()
         };
         let place = read
             .places

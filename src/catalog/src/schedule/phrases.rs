@@ -28,7 +28,7 @@ pub(super) fn form(text: &str) -> Option<String> {
     }
     let day = match words.as_slice() {
         [] | ["day"] => Some("*".to_owned()),
-        // `@daily` stands for the word without a time.
+        // A word without a time is an alias such as `@daily`.
         ["daily"] if time.is_some() => Some("*".to_owned()),
         ["weekday" | "weekdays"] => Some("1-5".to_owned()),
         [word] => {

@@ -43,13 +43,13 @@ pub struct PathChange {
     pub removed: Option<u64>,
     /// Whether it is no text, before or after.
     pub binary: bool,
-    /// Git's mode before, in octal, such as `100644`; absent: there was no file.
+    /// Git's mode before, in octal, such as `100644`; missing if there was no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_mode: Option<String>,
-    /// Git's mode after; absent: it was deleted.
+    /// Git's mode after, in octal; missing if the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Whether a sandboxed run changes it only with approval: a definition or a protected file.
+    /// Whether a sandboxed run needs approval to change it, as it is a definition or a protected file.
     #[serde(default)]
     pub protected: bool,
 }

@@ -58,10 +58,10 @@ impl Performer {
     ) -> Result<(), Failure> {
         let workdir = &tree_spec(work)?.workdir;
         let checkouts = git::checkouts(Path::new(workdir));
-        let own = checkouts.iter();
-        let own: Vec<PathBuf> = own
-            .flat_map(|one| self.own_names(work, &one.workdir))
-            .collect();
+        let own = checkouts
+            .iter()
+            .flat_map(|checkout| self.own_names(work, &checkout.workdir));
+        let own: Vec<PathBuf> = own.collect();
         let restricted = self.restricted(work, &checkouts);
         for change in &change.changes {
             let path = change.path.as_path();
