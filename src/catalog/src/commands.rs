@@ -47,7 +47,8 @@ const LINE_BYTES_MAX: usize = 256;
 const INTERPRETERS_MAX: usize = 5;
 
 /// The paths of files that decide whether a result is verified, or that are executed with more rights than a skill has by
-/// default: by checks, hooks, commands of `notify`, of secrets and of tool sets, and by skills with `sandbox: off`, a grant, a secret or `workerctl: true`.
+/// default: by checks, `wake`, hooks, commands of `notify`, of secrets and of tool sets, and by skills with `sandbox: off`,
+/// a grant, a secret or `workerctl: true`.
 pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     let config = &catalog.config;
     let workspace = catalog.root.as_path();
