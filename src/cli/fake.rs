@@ -178,6 +178,8 @@ impl Control for Fake {
             sandbox: "auto".to_owned(),
             writes: Vec::new(),
             branch: Some("main".to_owned()),
+            push: None,
+            hooks: Vec::new(),
             digest: "d".to_owned(),
             budget_spent: None,
             notes: vec!["nothing is run".to_owned()],

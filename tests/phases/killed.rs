@@ -40,6 +40,25 @@ fn validating_begins_again() {
 }
 
 #[test]
+fn a_run_that_no_engine_survives_is_given_up() {
+    let (workspace, mut gate) = bed();
+    let mut daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "validating");
+    for _ in 0..4 {
+        daemon = again(&workspace, daemon);
+        assert_eq!(gate.reached().0, run);
+    }
+    daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 9, "{detail}");
+    assert_eq!(detail["summary"]["outcome"]["why"], "recovery_failed");
+    assert_eq!(count(&workspace, "validating"), 0);
+    let resolve = ["resolve", &run, "--as", "failed", "--note", "seen"];
+    workspace.run(&resolve).expect_code(0);
+    rest(&workspace, daemon);
+}
+
+#[test]
 fn executing_what_changes_nothing_is_a_new_attempt_and_not_for_ever() {
     let (workspace, mut gate) = bed();
     let mut daemon = Daemon::start(&workspace);

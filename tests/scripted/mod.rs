@@ -191,6 +191,8 @@ impl Control for Scripted {
             writes: Vec::new(),
             sandbox: "auto".into(),
             branch: None,
+            push: None,
+            hooks: Vec::new(),
             digest: String::new(),
             budget_spent: None,
             notes: Vec::new(),

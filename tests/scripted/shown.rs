@@ -79,6 +79,7 @@ pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
         submitted_by: "test".into(),
         approval: None,
         branch: None,
+        push: None,
     }
 }
 

@@ -269,6 +269,16 @@ fn is_variable_name(name: &str, place: Place, report: &mut Report) -> bool {
         && name.len() <= 128
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_") || name == "TMPDIR";
+    if let Some((name, _)) = name.split_once('=') {
+        // The value may be a secret.
+        report.error(
+            "env-name",
+            place,
+            format!("`{name}=…` is not the name of a variable"),
+            &format!("write `{{name: {name}, value: TEXT}}` for a value, or `{name}` for a secret of the engine's environment"),
+        );
+        return false;
+    }
     if !valid {
         report.error(
             "env-name",

@@ -192,6 +192,13 @@ pub(crate) fn certain(key: &str, data: &Data) -> Option<String> {
         ("catch_up", Data::Bool(false)) => "catch_up: none".to_owned(),
         ("untrusted", Data::Bool(_)) => "untrusted: [.agents, .claude]".to_owned(),
         ("catch_up", Data::Bool(true)) => "catch_up: last".to_owned(),
+        ("env", Data::List(items)) => {
+            // The value may be a secret.
+            let Data::Text(first) = &items.first()?.data else {
+                return None;
+            };
+            format!("env: {{{}: TEXT}}", in_flow(first.split_once('=')?.0)?)
+        }
         ("approval", Data::Bool(value)) => format!("approval_required: {value}"),
         ("retry", Data::Number(_) | Data::Text(_)) => {
             let repetitions: u32 = shown(data)?.trim_matches('"').parse().ok()?;

@@ -318,6 +318,9 @@ impl<'a> View<'a> {
                 Some(millis)
             }
             Err(error) => {
+                let unit = error == DurationError::Shape;
+                let unit = unit.then(|| one_of_unit(&text)).flatten();
+                let one = unit.map(|one| format!("write `{what}: {one}`"));
                 let hint = match error {
                     DurationError::TooLong => "write at most `366d`",
                     DurationError::NotPositive => {
@@ -334,7 +337,7 @@ impl<'a> View<'a> {
                         "`{what}: {}`: {error}",
                         text.chars().take(64).collect::<String>()
                     ),
-                    hint,
+                    one.as_deref().unwrap_or(hint),
                 );
                 None
             }
@@ -381,5 +384,17 @@ impl<'a> View<'a> {
                     .collect(),
             ),
         }
+    }
+}
+
+/// Returns the duration of one unit of time that is written in words, such as `day` or `daily`.
+fn one_of_unit(text: &str) -> Option<&'static str> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "second" | "s" => Some("1s"),
+        "minute" | "m" => Some("1m"),
+        "hour" | "hourly" | "h" => Some("1h"),
+        "day" | "daily" | "d" => Some("1d"),
+        "week" | "weekly" | "w" => Some("7d"),
+        _ => None,
     }
 }

@@ -85,6 +85,16 @@ fn print(out: &mut Stream<'_>, rendered: &Rendered) {
         }
     }
     checks(out, &rendered.checks);
+    if !rendered.hooks.is_empty() {
+        section(out, "hooks");
+    }
+    for hook in &rendered.hooks {
+        block(out, hook);
+    }
+    if let Some(remote) = &rendered.push {
+        section(out, "pushes to");
+        block(out, remote);
+    }
     if let Some(message) = &rendered.commit_message {
         section(out, "commit message");
         block(out, message);

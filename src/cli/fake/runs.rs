@@ -134,6 +134,7 @@ pub(crate) fn detail() -> RunDetail {
         submitted_by: "ada".to_owned(),
         approval: None,
         branch: None,
+        push: None,
     }
 }
 

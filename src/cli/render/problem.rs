@@ -105,8 +105,10 @@ impl Window {
             .skip(at - skipped);
         let from = bounds.next().unwrap_or(text.len());
         let rest = text.get(from..).unwrap_or_default();
-        let word = rest
-            .find(|c: char| c.is_whitespace() || ",:]}\"'`".contains(c))
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let quoted = quote.and_then(|quote| Some(rest.get(1..)?.find(quote)? + 2));
+        let word = quoted
+            .or_else(|| rest.find(|c: char| c.is_whitespace() || ",:]}\"'`".contains(c)))
             .filter(|end| *end > 0)
             .unwrap_or_else(|| {
                 rest.chars().next().map_or(0, |first| {

@@ -43,7 +43,7 @@ const TICK: Duration = Duration::from_secs(30);
 /// How long more messages are gathered under load before they are committed together.
 const GATHER: Duration = Duration::from_micros(1_500);
 
-pub(crate) use admission::Orphans;
+pub(crate) use admission::{Orphans, RECOVERY_FAILED};
 use approvals::deadline;
 pub(crate) use notices::Board;
 pub(crate) use pushes::FailedPushes;

@@ -28,6 +28,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
         command: check.program.as_ref().map(Program::show),
         must_pass: check.must_pass,
     };
+    let hooks = spec.hooks.iter().chain(&spec.post_commit);
     Rendered {
         skill: spec.skill.to_string(),
         cwd: spec.cwd.clone(),
@@ -61,6 +62,8 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
         writes: writes(spec),
         sandbox: sandbox_of(spec),
         branch: spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
+        push: spec.tree.as_ref().and_then(|tree| tree.push.clone()),
+        hooks: hooks.map(|hook| hook.program.show()).collect(),
         digest: digest(ready),
         budget_spent: None,
         notes: notes(ready),

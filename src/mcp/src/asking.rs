@@ -165,6 +165,12 @@ fn question(rendered: &Rendered) -> String {
         ),
         None => line("branch", "none: it works on the files as they lie"),
     }
+    if let Some(remote) = &rendered.push {
+        line("pushes", &format!("the branch to `{}`", exact(remote)));
+    }
+    for hook in &rendered.hooks {
+        line("hook", &cut(hook));
+    }
     let outputs = rendered.outputs.iter();
     let outputs = outputs.filter_map(|(_, path)| path.as_deref().map(exact));
     let outputs: Vec<String> = outputs.collect();

@@ -107,6 +107,18 @@ impl Trees {
         Err(TreeError::InUse(self.dir(number)))
     }
 
+    /// Keeps all runs out of the trees of an owner that no run uses. They are deleted once they have been idle.
+    pub fn retire(&self, owner: &Owner<'_>) -> Result<(), TreeError> {
+        for number in self.numbers()? {
+            let dir = self.dir(number);
+            let is_owned = OwnerRecord::read(&dir)?.is_some_and(|found| found.is_of(owner));
+            if is_owned && self.lock(number)?.is_some() {
+                OwnerRecord::retired().write(&dir)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Every tree, by number.
     pub fn list(&self) -> Result<Vec<TreeInfo>, TreeError> {
         let mut found = Vec::new();

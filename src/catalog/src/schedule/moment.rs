@@ -17,12 +17,18 @@ pub(super) enum Edge {
     Last,
 }
 
-/// Says how many days the month has whose date a text begins with, if it names a later one.
-pub(super) fn days_of_month(text: &str) -> Option<String> {
+/// Explains why a text begins with a date that no calendar has: the month is above 12, or the month has fewer days.
+pub(super) fn impossible_date(text: &str) -> Option<String> {
     let date = text
         .get(..10)
         .filter(|date| has_shape(date, "0000-00-00"))?;
     let (month, day) = date.split_at(8);
+    let number = month.get(5..7).unwrap_or_default();
+    if number.parse::<u8>().is_ok_and(|number| number > 12) {
+        return Some(format!(
+            "a date is year, month and day: there is no month {number}"
+        ));
+    }
     let first = NaiveDate::parse_from_str(&format!("{month}01"), "%Y-%m-%d").ok()?;
     let days = first.num_days_in_month();
     (day.parse::<u8>().ok()? > days).then(|| format!("{} has {days} days", first.format("%B %Y")))

@@ -188,8 +188,8 @@ fn at(view: View<'_>, dst: Option<Dst>, report: &mut Report) -> Option<Trigger> 
             if !moment::is_time(text) {
                 let hint =
                     "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339";
-                let hint = match moment::days_of_month(text) {
-                    Some(days) => days,
+                let hint = match moment::impossible_date(text) {
+                    Some(reason) => reason,
                     None if moment::date(text).is_some() => {
                         format!("add the time: `at: {text}T09:00`")
                     }

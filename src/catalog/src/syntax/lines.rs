@@ -22,6 +22,8 @@ pub(crate) fn locate(yaml: &str, stopped: usize, message: &str) -> Option<Mistak
         not_a_key(yaml, stopped)
     } else if message.contains("unknown anchor") {
         unknown_anchor(yaml, stopped)
+    } else if message.contains("alphabetic or numeric") {
+        not_a_name(yaml, stopped)
     } else {
         misplaced_key(yaml, stopped, message)
     }
@@ -52,6 +54,32 @@ fn unknown_anchor(yaml: &str, stopped: usize) -> Option<Mistake> {
     })
 }
 
+/// A value such as `*/5`, which the parser reads as an alias. It stops behind the `*`.
+fn not_a_name(yaml: &str, stopped: usize) -> Option<Mistake> {
+    let at = stopped.checked_sub(1)?;
+    let sign = yaml
+        .get(at..stopped)
+        .filter(|sign| matches!(*sign, "*" | "&"))?;
+    let line = yaml.get(..at)?.lines().last().unwrap_or_default();
+    let key = Line {
+        start: 0,
+        text: line,
+    }
+    .content()
+    .1
+    .split(':')
+    .next();
+    let key = key.filter(|key| keys::is_any(key));
+    let whose = key.map_or_else(String::new, |key| format!(" of `{key}`"));
+    Some(Mistake {
+        at,
+        message: format!(
+            "a value without quotes begins with `{sign}`, which YAML reads as an alias or an anchor"
+        ),
+        hint: format!("put the value{whose} in double quotes"),
+    })
+}
+
 /// A key that the parser does not expect: a space is missing before it or in the line above, or it is indented too far.
 fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
     let lines = lines(yaml);
@@ -67,6 +95,9 @@ fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
             hint: "end the value at its closing quote, and write `\\\"` for a quote within double quotes".to_owned(),
         });
     }
+    if message.contains("expected '-'") {
+        return above.and_then(|above| shallow_key(line, above));
+    }
     let is_about_keys = ["mapping values", "expected key"]
         .iter()
         .any(|words| message.contains(words));
@@ -81,6 +112,19 @@ fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
         at: line.start + line.indentation(),
         message: "this line is indented too far".to_owned(),
         hint: format!("begin it in the column of `{key}` in the line above"),
+    })
+}
+
+/// A key below the first one of a list item that is indented less than that one.
+fn shallow_key(line: Line<'_>, above: Line<'_>) -> Option<Mistake> {
+    let (first_at, first) = above.content();
+    let first = first.split(':').next().filter(|key| keys::is_any(key))?;
+    let key = line.text.trim_start().split(':').next()?;
+    let between = above.indentation() + 1..first_at - above.start;
+    (keys::is_any(key) && between.contains(&line.indentation())).then(|| Mistake {
+        at: line.start + line.indentation(),
+        message: "this line is not indented far enough".to_owned(),
+        hint: format!("begin it in the column of `{first}` in the line above"),
     })
 }
 

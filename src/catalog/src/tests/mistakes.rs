@@ -3,7 +3,7 @@
 use super::*;
 
 /// Adds lines to the keys of a skill with `run`; line 6 is the first of them.
-fn skill(lines: &str) -> String {
+pub(super) fn skill(lines: &str) -> String {
     format!(
         "worker: {{id: w}}\nskills:\n  - id: a\n    description: d\n    mutating: true\n{lines}"
     )

@@ -8,6 +8,7 @@ mod corpus;
 mod dialect_rows;
 mod dialects;
 mod executors;
+mod hints;
 mod hostile;
 mod instances;
 mod irregular;

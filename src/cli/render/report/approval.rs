@@ -86,6 +86,9 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     if let Some(branch) = &detail.branch {
         field(out, "branch", &exact(branch));
     }
+    if let Some(remote) = &detail.push {
+        field(out, "pushes to", &exact(remote));
+    }
     if let Some(place) = &view.outputs_in {
         super::place(out, "look at", place);
     }

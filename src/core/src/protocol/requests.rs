@@ -424,6 +424,12 @@ pub struct Rendered {
     /// The branch that its result lands on; none where it lands nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// Remote that the branch is pushed to once the result has landed; `None` if it is not pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<String>,
+    /// Commands of the hooks, in order, those after the commit last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
     /// Of the skill's definition, the inputs and the branch. A request with it runs exactly these, or is refused.
     #[serde(default)]
     pub digest: String,

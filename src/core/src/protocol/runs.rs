@@ -372,6 +372,9 @@ pub struct RunDetail {
     /// The branch on which its changes land, where it is mutating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// Remote that the branch is pushed to once its changes have landed; `None` if it is not pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<String>,
 }
 
 #[cfg(test)]

@@ -147,7 +147,12 @@ fn refuse_foreign(text: &str, whole: Piece) -> Result<(), ExpressionError> {
             "cron-assignment",
             whole.at..whole.at + first.len(),
             "an expression sets no variables",
-            "remove it; a schedule has its zone in a key of its own",
+            match first.split_once('=') {
+                Some(("TZ" | "CRON_TZ", zone)) => {
+                    format!("write `timezone: {zone}` next to `cron`, and remove it here")
+                }
+                _ => "remove it; `env` sets variables of a skill".to_owned(),
+            },
         ));
     }
     Ok(())
@@ -230,6 +235,19 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
         ));
     }
     if let Some(extra) = pieces.get(expected) {
+        if let Some(zone) = pieces.iter().find(|piece| is_zone(piece.text)) {
+            let remedy = format!(
+                "write `timezone: {}` next to `cron`, and remove it here",
+                zone.text
+            );
+            let message = "a cron expression has no field for the time zone";
+            return Err(ExpressionError::new(
+                "cron-zone",
+                zone.range(),
+                message,
+                remedy,
+            ));
+        }
         let hint = match (seconds, found) {
             (false, 6) => format!(
                 "write five fields: {order}; a leading field of seconds needs `seconds: true`"
@@ -247,6 +265,15 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
         ));
     }
     Ok(())
+}
+
+/// Returns true if a field looks like the name of a time zone, such as `Europe/Berlin` or `UTC`.
+fn is_zone(text: &str) -> bool {
+    let is_name = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 3;
+    text == "UTC"
+        || text
+            .split_once('/')
+            .is_some_and(|(area, city)| is_name(area) && is_name(city))
 }
 
 fn read_fields(pieces: &[Piece], seconds: bool) -> Result<Fields, ExpressionError> {

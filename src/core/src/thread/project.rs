@@ -460,6 +460,7 @@ impl<'a> Story<'a> {
             submitted_by: self.spec.submitted_by.clone(),
             approval: self.approval(),
             branch: self.spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
+            push: self.spec.tree.as_ref().and_then(|tree| tree.push.clone()),
         }
     }
 }

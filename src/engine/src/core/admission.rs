@@ -12,6 +12,13 @@ use crate::store::Write;
 /// For how many waiting runs the reason is kept up to date.
 const REASONS_MAX: usize = 50;
 
+/// Engines that may be lost one after another in the same step of a run. The next one gives the run up: what the run left
+/// may be what ends them, and then no engine would start again.
+const LOSSES_MAX: usize = 4;
+
+/// Why a run is given up that [`LOSSES_MAX`] engines did not survive.
+pub(crate) const RECOVERY_FAILED: &str = "recovery_failed";
+
 /// What earlier engines may have left running.
 pub(crate) trait Orphans: Send {
     /// Whether this very process stems from what is left of the run.
@@ -154,6 +161,11 @@ impl Core {
                     self.timed.insert(run);
                     self.queue.park(run);
                 }
+                _ if live.run.facts.commit.is_none() && losses(live) >= LOSSES_MAX => {
+                    tracing::error!(%run, losses = LOSSES_MAX, "each engine that went on with the run was lost; its outcome is unknown");
+                    let why = RECOVERY_FAILED.to_owned();
+                    self.record(&mut turn, run, Event::GivenUp { why });
+                }
                 _ => self.record(&mut turn, run, Event::OwnerLost),
             }
         }
@@ -212,6 +224,14 @@ impl Core {
         };
         self.scheduled_run_ended(turn, &live.spec, (&outcome, false));
     }
+}
+
+/// Returns how many engines were lost one after another without any progress of the run.
+fn losses(live: &Live) -> usize {
+    let entries = live.entries.iter().rev();
+    entries
+        .take_while(|entry| entry.event == Event::OwnerLost)
+        .count()
 }
 
 /// Whoever settled that run would have to end the processes that it stems from itself.

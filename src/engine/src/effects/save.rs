@@ -1,11 +1,12 @@
 //! Saving and closing: the thread's summary, metrics, and an end to everything that was temporary.
 
+use super::super::core::RECOVERY_FAILED;
 use super::super::secrets;
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside};
 use super::{Performer, failure};
 use crate::machine::{Entry, Event};
-use crate::model::outcome::{Failure, Step};
+use crate::model::outcome::{Failure, Outcome, Step};
 use crate::model::spec::Gate;
 use crate::store::thread_files::{FileError, write_document};
 use crate::thread::document::{GitFacts, document, document_text};
@@ -68,6 +69,11 @@ impl Performer {
         self.end_thread(work);
         self.walls.forget(run);
         self.give_back_tree(run);
+        if matches!(work.run.outcome(), Some(Outcome::Unknown { why }) if why == RECOVERY_FAILED)
+            && work.spec.plan.mutating
+        {
+            self.retire_trees(work);
+        }
         secrets::forget(&self.parts.state_dir, run);
         self.scratch.give_back(run);
         if work.spec.stages_outputs() {

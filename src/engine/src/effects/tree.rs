@@ -145,6 +145,19 @@ impl Performer {
         }
     }
 
+    /// Keeps later runs out of the trees of a run that engines did not survive: the files in one of them may be the
+    /// cause.
+    pub(super) fn retire_trees(&self, work: &Work) {
+        let retired = tree_spec(work).and_then(|spec| {
+            let rights = rights(work, spec);
+            let retired = self.trees()?.retire(&owner(work, spec, &rights));
+            retired.map_err(|error| tree_failure(Step::Record, work, &error))
+        });
+        if let Err(failure) = retired {
+            tracing::warn!(run = %work.spec.run, why = failure.message, "a later run may use the worktree of the run that was given up");
+        }
+    }
+
     /// Gives the tree of a run back for other runs.
     pub(super) fn give_back_tree(&self, run: RunId) {
         lock(&self.trees).remove(&run);

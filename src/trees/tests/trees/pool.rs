@@ -27,6 +27,25 @@ fn a_retired_tree_is_taken_by_no_later_run_and_swept_like_others() {
 }
 
 #[test]
+fn retiring_an_owner_retires_its_trees_that_no_run_uses() {
+    let rig = Rig::new();
+    let (first, second, other) = (rig.take("a"), rig.take("a"), rig.take("b"));
+    drop((second, other));
+    let repository = rig.repo().join(".git");
+    let owner = Owner {
+        worker: "a",
+        repository: &repository,
+        name: "repo",
+        rights: "",
+    };
+    rig.trees().retire(&owner).unwrap();
+    assert_eq!(rig.take("a").number(), 4);
+    assert_eq!(rig.take("b").number(), 3);
+    drop(first);
+    assert_eq!(rig.take("a").number(), 4);
+}
+
+#[test]
 fn a_worker_gets_its_own_tree_again_and_never_one_that_is_held() {
     let rig = Rig::new();
     let first = rig.take("a");
