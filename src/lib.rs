@@ -1,6 +1,6 @@
 //! `workerctl` runs workers kept in a git repository unattended and makes the result trustworthy.
 //!
-//! The rooms, and which of them may import which, stand in `docs/architecture.md`;
+//! The rooms, and which of them may import which, stand in `docs/dev/architecture.md`;
 //! `tests/tidy.rs` enforces them.
 
 #[cfg(not(target_os = "linux"))]

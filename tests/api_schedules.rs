@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use workerctl::model::Timestamp;
-use workerctl::model::schedule::{Fate, ScheduleState, SlotRow};
+use workerctl::model::schedule::{ScheduleState, SlotRow, SlotStatus};
 use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
 use workspace::daemon::{self, Daemon};
 use workspace::{Workspace, eventually};
@@ -108,15 +108,15 @@ fn hours_ago(hours: u64) -> Timestamp {
     now().minus_millis(hours * HOUR_MS)
 }
 
-fn row(at: Timestamp, fate: Fate) -> SlotRow {
-    SlotRow::one(at, fate, at)
+fn row(at: Timestamp, status: SlotStatus) -> SlotRow {
+    SlotRow::one(at, status, at)
 }
 
-fn stretch(from: Timestamp, hours: u64, fate: Fate) -> SlotRow {
+fn stretch(from: Timestamp, hours: u64, status: SlotStatus) -> SlotRow {
     SlotRow {
         to: from.plus_millis(hours * HOUR_MS),
         count: Some(hours + 1),
-        ..row(from, fate)
+        ..row(from, status)
     }
 }
 
@@ -140,15 +140,18 @@ fn trigger(workspace: &Workspace, schedule: &str) {
 #[test]
 fn slots_of_all_schedules_come_newest_first_and_page_by_page() {
     let workspace = bed(SKILLS);
-    let odd = |hours: u64| row(hours_ago(hours * 2 + 1), Fate::Missed);
-    let even = |hours: u64| row(hours_ago(hours * 2), Fate::SkippedOverlap);
+    let odd = |hours: u64| row(hours_ago(hours * 2 + 1), SlotStatus::Missed);
+    let even = |hours: u64| row(hours_ago(hours * 2), SlotStatus::SkippedOverlap);
     leave(
         &workspace,
         &[
             ("old/a", (1..=20).map(odd).collect()),
             ("old/b", (1..=20).map(even).collect()),
             // It ends between those, and begins before all of them.
-            ("old/c", vec![stretch(hours_ago(90), 80, Fate::Paused)]),
+            (
+                "old/c",
+                vec![stretch(hours_ago(90), 80, SlotStatus::Paused)],
+            ),
         ],
     );
     let daemon = Daemon::start(&workspace);
@@ -177,13 +180,13 @@ fn slots_of_all_schedules_come_newest_first_and_page_by_page() {
     let wanted: Vec<&Value> = all.iter().filter(within).collect();
     assert_eq!(between.iter().collect::<Vec<_>>(), wanted);
     assert!(wanted.len() > 6);
-    // Fates and outcomes, any of which fits.
-    let chosen = paged(&workspace, "/v1/slots?limit=5&fate=missed,failed");
+    // SlotStatuses and outcomes, any of which fits.
+    let chosen = paged(&workspace, "/v1/slots?limit=5&status=missed,failed");
     assert_eq!(chosen.len(), 21);
     assert_eq!(chosen[0]["outcome"], "failed");
-    assert_eq!(paged(&workspace, "/v1/slots?fate=succeeded").len(), 1);
-    let wrong = get(&workspace, "/v1/slots?fate=missed,lucky");
-    assert_eq!(wrong["code"], "fate");
+    assert_eq!(paged(&workspace, "/v1/slots?status=succeeded").len(), 1);
+    let wrong = get(&workspace, "/v1/slots?status=missed,lucky");
+    assert_eq!(wrong["code"], "status");
     assert_eq!(get(&workspace, "/v1/slots?before=x")["code"], "before");
     daemon.stop();
 }
@@ -193,15 +196,15 @@ fn what_is_looked_at_for_one_page_is_bounded_and_the_next_goes_on() {
     let workspace = bed(SKILLS);
     let minutes = |ago: u64| now().minus_millis(ago * 60_000);
     let mut rows: Vec<SlotRow> = (1..7_000)
-        .map(|ago| row(minutes(ago), Fate::Missed))
+        .map(|ago| row(minutes(ago), SlotStatus::Missed))
         .collect();
-    rows.push(row(minutes(7_100), Fate::Paused));
+    rows.push(row(minutes(7_100), SlotStatus::Paused));
     leave(&workspace, &[("old/a", rows)]);
     let daemon = Daemon::start(&workspace);
-    let (page, next) = ask(&workspace, "/v1/slots?fate=paused");
+    let (page, next) = ask(&workspace, "/v1/slots?status=paused");
     assert_eq!(page, json!([]));
     let (page, next) = ask(&workspace, &next.unwrap());
-    assert_eq!(page[0]["fate"], "paused");
+    assert_eq!(page[0]["status"], "paused");
     assert_eq!(next, None);
     daemon.stop();
 }
@@ -213,8 +216,11 @@ fn a_calendar_counts_slots_and_how_their_runs_ended() {
     leave(
         &workspace,
         &[
-            ("old/a", vec![stretch(hours_ago(72), 11, Fate::Missed)]),
-            ("w/old", vec![row(hours_ago(50), Fate::Paused)]),
+            (
+                "old/a",
+                vec![stretch(hours_ago(72), 11, SlotStatus::Missed)],
+            ),
+            ("w/old", vec![row(hours_ago(50), SlotStatus::Paused)]),
         ],
     );
     let daemon = Daemon::start(&workspace);
@@ -223,7 +229,7 @@ fn a_calendar_counts_slots_and_how_their_runs_ended() {
     }
     let counted = |path: &str| {
         let calendar = get(&workspace, path);
-        (sums(&calendar, "fates"), sums(&calendar, "outcomes"))
+        (sums(&calendar, "statuses"), sums(&calendar, "outcomes"))
     };
     let of = |counts: &[(&str, u64)]| -> BTreeMap<String, u64> {
         let owned = counts
@@ -289,7 +295,10 @@ fn days_of_a_calendar_begin_in_the_zone_of_the_workspace() {
     let midnight = |day: &str| Timestamp::parse(&format!("{day}T18:30:00Z")).unwrap();
     let today = hours_ago(24 * 5).rfc3339()[..10].to_owned();
     let at = midnight(&today);
-    let rows = vec![row(at.just_before(), Fate::Missed), row(at, Fate::Paused)];
+    let rows = vec![
+        row(at.just_before(), SlotStatus::Missed),
+        row(at, SlotStatus::Paused),
+    ];
     leave(&workspace, &[("old/a", rows)]);
     let daemon = Daemon::start(&workspace);
     for scope in ["worker=old", "schedule=old/a"] {
@@ -297,8 +306,8 @@ fn days_of_a_calendar_begin_in_the_zone_of_the_workspace() {
         let cells = calendar["cells"].as_array().unwrap();
         assert_eq!(cells.len(), 2, "{calendar}");
         assert_eq!(cells[1]["at"], at.rfc3339());
-        assert_eq!(cells[1]["fates"], json!({"paused": 1}));
-        assert_eq!(cells[0]["fates"], json!({"missed": 1}));
+        assert_eq!(cells[1]["statuses"], json!({"paused": 1}));
+        assert_eq!(cells[0]["statuses"], json!({"missed": 1}));
     }
     daemon.stop();
 }
@@ -458,7 +467,7 @@ fn skills_are_listed_with_their_newest_run_and_next_slot() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|probe| probe["works"].is_boolean())
+            .all(|probe| probe["ok"].is_boolean())
     );
     daemon.stop();
 }

@@ -52,6 +52,8 @@ mod misuse;
 mod moved;
 #[path = "main_job/outputs.rs"]
 mod outputs;
+#[path = "main_job/planted_state.rs"]
+mod planted_state;
 #[path = "main_job/process_limits.rs"]
 mod process_limits;
 #[path = "main_job/protected_paths.rs"]
@@ -64,6 +66,8 @@ mod readiness;
 mod repository;
 #[path = "main_job/rule_files.rs"]
 mod rule_files;
+#[path = "main_job/saved_definitions.rs"]
+mod saved_definitions;
 #[path = "main_job/scripts.rs"]
 mod scripts;
 #[path = "main_job/secret_sources.rs"]

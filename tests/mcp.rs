@@ -1,7 +1,7 @@
 //! The Model Context Protocol over pipes: the real program, spoken to as a client does.
 //!
 //! What the contracts of the skill tools say is quoted here; deliberate differences stand in
-//! `docs/contracts.md`.
+//! `docs/dev/contracts.md`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

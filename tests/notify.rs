@@ -173,7 +173,7 @@ fn what_was_not_delivered_is_shown_and_delivered_once_its_command_is_repaired_an
     assert_eq!(keys, ["on_failure", "on_failure", "on_recovery"]);
     assert_eq!(told[1].2["run"], failed.as_str());
     assert_eq!(
-        (&told[0].2["try_count"], &told[1].2["try_count"]),
+        (&told[0].2["attempt_count"], &told[1].2["attempt_count"]),
         (&0.into(), &1.into())
     );
     eventually("nothing is left", || {

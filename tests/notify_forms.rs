@@ -70,7 +70,7 @@ fn all_delivered(workspace: &Workspace) {
 fn in_vain(workspace: &Workspace, tries: u64) -> String {
     eventually("a try in vain", || {
         let shown = undelivered(workspace).first()?.clone();
-        let count = shown["try_count"].as_u64().unwrap();
+        let count = shown["attempt_count"].as_u64().unwrap();
         (count >= tries).then(|| shown["message"].as_str().unwrap().to_owned())
     })
 }
@@ -96,7 +96,7 @@ fn assert_secret(workspace: &Workspace, more: &[&str]) {
                 let found = bytes
                     .windows(secret.len())
                     .any(|part| part == secret.as_bytes());
-                assert!(!found, "{secret} stands in {}", path.display());
+                assert!(!found, "{secret} is in {}", path.display());
             }
         }
     }
@@ -214,7 +214,7 @@ fn every_failure_of_a_server_is_told_again_until_it_takes_the_notice() {
     // The server asked for half an hour; the own wait is an hour by then, and the longer one counts.
     let shown = undelivered(&workspace).remove(0);
     let at = |text: &str| workerctl::model::Timestamp::parse(text).unwrap();
-    let next = at(shown["next_try"].as_str().unwrap());
+    let next = at(shown["next_attempt_at"].as_str().unwrap());
     let left = next.millis_since(at(shown["at"].as_str().unwrap()));
     assert!(left >= 3_600_000, "{shown}");
     let doctor = workspace.run(&["doctor"]).expect_code(1);
@@ -484,7 +484,7 @@ fn a_test_tells_each_way_what_was_answered_with_and_without_a_daemon() {
     assert!(text.contains("Test: w/fickle succeeded again"), "{text}");
     let nobody = ask(&["--event", "approval"]);
     assert!(
-        nobody.stderr.contains("nobody is told of this"),
+        nobody.stderr.contains("no notification is sent for this"),
         "{nobody:?}"
     );
     let unknown = ask(&["--for", "w/none"]);

@@ -24,7 +24,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use workerctl::clock::{Clock, FakeClock};
 use workerctl::engine::{Engine, EngineOptions, Host};
-use workerctl::model::schedule::{Fate, ScheduleState, SlotRow};
+use workerctl::model::schedule::{ScheduleState, SlotRow, SlotStatus};
 use workerctl::model::{News, Notice, Notices, RunId, Timestamp};
 use workerctl::protocol::ForgetRequest;
 use workerctl::store::{Batch, Store, Write};
@@ -240,8 +240,7 @@ fn a_clock_that_is_behind_is_told_and_forgets_nothing() {
     put(&workspace, vec![to_come], 10);
     let done = workspace.run(&["store", "gc"]).expect_code(1);
     assert!(
-        done.stdout
-            .contains("the clock stands before the newest record"),
+        done.stdout.contains("the clock precedes the newest record"),
         "{done:?}"
     );
     assert_eq!(gone(&workspace, &over), [0_usize; 0]);
@@ -277,7 +276,7 @@ fn rows_of(schedule: &str, now: Timestamp, days: std::ops::Range<u64>) -> Vec<Wr
         let at = now.minus_millis(day * DAY_MS);
         Write::Slot {
             schedule: schedule.to_owned(),
-            row: SlotRow::one(at, Fate::Missed, at),
+            row: SlotRow::one(at, SlotStatus::Missed, at),
         }
     };
     let mut writes: Vec<Write> = days.map(row).collect();

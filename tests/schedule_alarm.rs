@@ -84,7 +84,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
     assert_eq!(envelope["schedule"], "w/tick");
     assert_eq!(envelope["last_success"], Value::Null);
     assert_eq!(envelope["expected_by"], view_of_failure["expected_by"]);
-    assert!(envelope["last_slot"]["fate"].is_string(), "{envelope}");
+    assert!(envelope["last_slot"]["status"].is_string(), "{envelope}");
     let environment = workspace.read("../told.env").unwrap();
     assert!(environment.contains("WORKERCTL_SCHEDULE=w/tick"));
     everybody_is_told(&workspace);
@@ -180,7 +180,7 @@ fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
         let undelivered = workspace.run(&["status", "--json"]).value()["undelivered"][0].clone();
         undelivered.is_object().then_some(undelivered)
     });
-    assert_eq!(undelivered["try_count"], 1, "{undelivered}");
+    assert_eq!(undelivered["attempt_count"], 1, "{undelivered}");
     let second = pids(&workspace).pop().unwrap();
     eventually("its processes are gone", || (!lives(&second)).then_some(()));
     daemon.stop();

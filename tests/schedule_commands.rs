@@ -76,8 +76,8 @@ fn the_next_due_times_of_one_of_all_and_of_an_expression() {
         each(&one["next"], "local"),
         ["2026-11-23T01:40:00+01:00", "2026-11-23T04:00:00+01:00"]
     );
-    assert_eq!(one["left_out"][0]["count"], 6);
-    assert_eq!(one["left_out"][0]["fate"], "blocked_hours");
+    assert_eq!(one["omitted"][0]["count"], 6);
+    assert_eq!(one["omitted"][0]["status"], "blocked_hours");
     let line = [
         "schedule",
         "next",
@@ -128,11 +128,14 @@ fn what_is_no_schedule_is_refused_with_what_may_be_meant() {
 fn each_policy_is_told_in_a_sentence() {
     let workspace = Workspace::with_skills(SKILLS);
     let told = schedule(&workspace, &["explain", "w/report", "-n", "1"]);
-    assert_eq!(told["words"], "at 09:30 on Monday to Friday, Europe/Berlin");
+    assert_eq!(
+        told["description"],
+        "at 09:30 on Monday to Friday, Europe/Berlin"
+    );
     let policies = told["policies"].as_array().unwrap();
     let says = |about: &str| {
-        let found = policies.iter().find(|one| one["about"] == about).unwrap();
-        found["says"].as_str().unwrap().to_owned()
+        let found = policies.iter().find(|one| one["key"] == about).unwrap();
+        found["text"].as_str().unwrap().to_owned()
     };
     assert!(says("overlap").contains("one slot waits for its end"));
     assert!(says("catch_up").contains("the last of them runs later, within 1 day"));
@@ -368,7 +371,7 @@ fn a_time_is_read_or_its_fault_is_told() {
     assert!(long.stderr.contains("must not exceed 366 days"), "{long:?}");
     let line = ["schedule", "simulate", "--to", "+1h", "--down", "+2h/+1h"];
     let outside = workspace.run(&line).expect_code(0);
-    assert!(outside.stderr.contains("lies outside"), "{outside:?}");
+    assert!(outside.stderr.contains("is outside"), "{outside:?}");
     let line = ["schedule", "simulate", "--down", "2026-12-24/2026-12-23"];
     let backwards = workspace.run(&line).expect_code(2);
     assert!(

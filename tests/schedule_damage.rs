@@ -102,7 +102,7 @@ fn a_pause_outlives_the_damage_of_its_state() {
     workspace.run(&pause).expect_code(0);
     eventually("a row that says so", || {
         let rows = rows(&workspace, ID);
-        (rows.last().unwrap()["fate"] == "paused").then_some(())
+        (rows.last().unwrap()["status"] == "paused").then_some(())
     });
     daemon.stop();
     damage(&workspace, |key| key == state_key());

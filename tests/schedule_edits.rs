@@ -77,7 +77,9 @@ fn a_broken_edit_keeps_the_schedules_and_every_due_time_its_row() {
         edit(&workspace, &broken);
         let kept = views(&workspace);
         assert_eq!(kept.len(), 2, "{broken}");
-        let error = kept.values().find_map(|view| view["kept"].as_str());
+        let error = kept
+            .values()
+            .find_map(|view| view["fallback_reason"].as_str());
         assert!(
             error.is_some_and(|error| error.contains(WORKER)),
             "{broken}"
@@ -97,7 +99,7 @@ fn a_broken_edit_keeps_the_schedules_and_every_due_time_its_row() {
     assert!(
         views(&workspace)
             .values()
-            .all(|view| view["kept"].is_null())
+            .all(|view| view["fallback_reason"].is_null())
     );
     both_ran_without_gap(&workspace);
     daemon.stop();
@@ -112,7 +114,7 @@ fn one_whose_skill_has_gone_says_so_in_its_rows() {
     edit(&workspace, &gone);
     let row = eventually("a row that says so", || {
         let rows = rows(&workspace, "w/tock#own").into_iter();
-        rows.rev().find(|row| row["fate"] == "blocked_config")
+        rows.rev().find(|row| row["status"] == "blocked_config")
     });
     let reason = row["reason"].as_str().unwrap();
     assert!(reason.contains("tock"), "{reason}");
@@ -187,11 +189,14 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
 fn everybody_says_that_nothing_is_fired(workspace: &Workspace) {
     let why = "no schedule is fired until `workerctl.yaml` is repaired";
     let status = workspace.json(&["status"]);
-    assert!(status["held_schedules"].as_str().unwrap().starts_with(why));
+    assert!(status["inactive_reason"].as_str().unwrap().starts_with(why));
     assert!(status["next_due"].is_null(), "{status}");
     assert!(workspace.run(&["status"]).stdout.contains(why));
     let shown = view(workspace, "w/tick");
-    assert!(shown["held"].as_str().unwrap().starts_with(why), "{shown}");
+    assert!(
+        shown["inactive_reason"].as_str().unwrap().starts_with(why),
+        "{shown}"
+    );
     assert!(shown["next"].is_null(), "{shown}");
     assert!(
         workspace
@@ -244,10 +249,13 @@ fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_re
     daemon.stop();
 }
 
-/// Every recipe of `docs/schedules.md` at a skill of its own.
+/// Every recipe of `docs/reference/schedule.md` at a skill of its own.
 #[test]
 fn the_recipes_of_the_page_are_schedules_that_a_daemon_takes() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schedules.md"));
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/docs/reference/schedule.md"
+    ));
     let page = page.unwrap();
     let (_, after) = page.split_once("## Recipes").unwrap();
     let (recipes, _) = after.split_once("\n## ").unwrap();

@@ -48,7 +48,7 @@ fn a_run_is_followed_with_its_outputs() {
     let daemon = Daemon::start(&workspace);
     let first = workspace.submit(&["w/report"]);
     let followed = row(&workspace, "w/mail", 1);
-    assert_eq!(followed["fate"], "ran", "{followed}");
+    assert_eq!(followed["status"], "ran", "{followed}");
     let log = log_of(&workspace, &followed);
     assert!(
         log.contains("text") && log.contains(&format!("after {first}")),
@@ -84,10 +84,10 @@ fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
     workspace.write("docs/deep/.keep", "");
     workspace.write("docs/b.md", "two\n");
     let first = row(&workspace, "w/build", 1);
-    assert_eq!(first["fate"], "ran");
+    assert_eq!(first["status"], "ran");
     assert!(log_of(&workspace, &first).contains("built"));
     let own = row(&workspace, "w/build", 2);
-    assert_eq!(own["fate"], "skipped_overlap");
+    assert_eq!(own["status"], "skipped_overlap");
     assert!(
         own["reason"]
             .as_str()
@@ -96,7 +96,7 @@ fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
     );
     workspace.write("docs/deep/c.md", "three\n");
     let second = row(&workspace, "w/build", 3);
-    assert_eq!(second["fate"], "ran");
+    assert_eq!(second["status"], "ran");
     daemon.stop();
     let before = rows(&workspace, "w/build").len();
     workspace.write("docs/a.md", "changed while nobody was there\n");
@@ -108,7 +108,7 @@ fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
             .find(|row| row["run"].is_string())
             .cloned()
     });
-    assert_eq!(third["fate"], "ran");
+    assert_eq!(third["status"], "ran");
     daemon.stop();
 }
 
@@ -130,7 +130,7 @@ fn commits_of_others_are_noticed_and_own_ones_are_not() {
         workspace.git(&["add", "other.txt"]);
         workspace.git(&["commit", "-qm", "by hand"]);
         let fired = row(&workspace, "w/stamp", number);
-        assert_eq!(fired["fate"], "ran");
+        assert_eq!(fired["status"], "ran");
         workspace.wait_for_event(fired["run"].as_str().unwrap(), "closed");
     }
     workspace.wait_until_idle();
@@ -201,7 +201,7 @@ fn a_plan_says_what_policies_leave_to_be_run() {
         let planned = workspace.json(&[&line[..], &range[..], more].concat());
         let slots = planned["slots"].as_array().unwrap().iter();
         slots
-            .map(|slot| slot["not_because"].as_str().map(str::to_owned))
+            .map(|slot| slot["skip_reason"].as_str().map(str::to_owned))
             .collect()
     };
     assert_eq!(plan("w/tick", &[]), [None, None, None]);
@@ -237,7 +237,7 @@ fn a_person_triggers_backfills_and_asks_for_later() {
     assert_eq!(refused.code, 7, "{refused:?}");
     let daemon = Daemon::start(&workspace);
     let row = workspace.json(&["schedule", "trigger", "w/tick"]);
-    assert_eq!(row["fate"], "ran");
+    assert_eq!(row["status"], "ran");
     log_of(&workspace, &row);
     let rows_of = ["schedule", "slots", "w/tick"];
     assert_eq!(
@@ -303,7 +303,7 @@ fn what_leads_out_of_the_workspace_or_is_written_by_the_engine_cannot_be_watched
     let check = workspace.run(&["check"]).expect_code(0);
     let told = format!("{}{}", check.stdout, check.stderr);
     assert!(
-        told.contains("`state` is where the engine keeps its state"),
+        told.contains("`state` is the default state directory"),
         "{told}"
     );
     // Its state lies where it does unless it is told otherwise.
@@ -318,7 +318,7 @@ fn what_leads_out_of_the_workspace_or_is_written_by_the_engine_cannot_be_watched
         ("w/own", "is written by the engine itself"),
     ] {
         let row = row(&workspace, schedule, 1);
-        assert_eq!(row["fate"], "blocked_config", "{row}");
+        assert_eq!(row["status"], "blocked_config", "{row}");
         let reason = row["reason"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");
     }
@@ -354,14 +354,14 @@ fn a_directory_without_permission_is_told_and_ends_no_watching() {
     allow(0o000);
     let daemon = Daemon::start(&workspace);
     let blind = row(&workspace, "w/build", 1);
-    assert_eq!(blind["fate"], "blocked_config", "{blind}");
+    assert_eq!(blind["status"], "blocked_config", "{blind}");
     assert!(
         blind["reason"].as_str().unwrap().contains("docs/locked"),
         "{blind}"
     );
     wait_until_seen(&workspace, "w/other");
     workspace.write("src/b.rs", "y");
-    assert_eq!(row(&workspace, "w/other", 1)["fate"], "ran");
+    assert_eq!(row(&workspace, "w/other", 1)["status"], "ran");
     allow(0o755);
     workspace.run(&["reload"]).expect_code(0);
     daemon.stop();
@@ -445,7 +445,7 @@ fn a_start_of_the_machine_fires_once() {
     for _ in 0..2 {
         let daemon = daemon_after_start(&workspace, "second").unwrap();
         let fired = row(&workspace, "w/greet", 1);
-        assert_eq!(fired["fate"], "ran");
+        assert_eq!(fired["status"], "ran");
         daemon.stop();
     }
     assert_eq!(rows(&workspace, "w/greet").len(), 1);

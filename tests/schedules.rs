@@ -96,14 +96,14 @@ fn killed_beside_due_times(after: i64) {
     assert_eq!(workspace.run(&pause).code, 0);
     workspace.wait_until_idle();
     let mut rows = rows(&workspace, ID);
-    rows.retain(|row| row["fate"] != "paused");
+    rows.retain(|row| row["status"] != "paused");
     let told = without_gap(&rows, KNOWN_PERIOD);
     assert_eq!(told, made(&workspace));
     for row in &rows {
         // No daemon ran at some of them: what ran within a minute is on time all the same.
         let is_in_time = millis(row, "at") - millis(row, "from") <= 60_000;
-        let fate = if is_in_time { "ran" } else { "caught_up" };
-        assert_eq!(row["fate"], fate, "{row}");
+        let status = if is_in_time { "ran" } else { "caught_up" };
+        assert_eq!(row["status"], status, "{row}");
     }
     for due in aimed {
         let mut of = rows.iter().filter(|row| millis(row, "from") == due);
@@ -205,7 +205,7 @@ fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
     let paused = eventually("a row that says so", || {
         rows(&workspace, ID)
             .into_iter()
-            .find(|row| row["fate"] == "paused")
+            .find(|row| row["status"] == "paused")
     });
     assert_eq!(paused["reason"], "a holiday");
     let resumed = workspace.run(&["schedule", "resume", "w/tick"]);
@@ -262,10 +262,10 @@ fn a_row_says_when_its_run_started_and_how_it_ended_and_which_run_was_in_the_way
     let mut gate = Gate::new(&workspace, "g");
     let daemon = Daemon::start(&workspace);
     gate.reached();
-    let of = |fate: &str| {
-        eventually(fate, || {
+    let of = |status: &str| {
+        eventually(status, || {
             let mut rows = rows(&workspace, ID).into_iter();
-            rows.find(|row| row["fate"] == fate)
+            rows.find(|row| row["status"] == status)
         })
     };
     let skipped = of("skipped_overlap");
@@ -320,7 +320,7 @@ fn a_simulation_from_now_starts_with_the_runs_under_way() {
     assert_eq!(first["started_at"], started);
     for overlap in &from_now["overlaps"].as_array().unwrap()[..3] {
         assert_eq!(
-            overlap["met"],
+            overlap["overlapped"],
             serde_json::json!([first["due"]]),
             "{overlap}"
         );

@@ -130,9 +130,9 @@ fn every_skill_is_listed_with_source_dialect_trust_problems_and_shadows() {
     let shadowed = listed(&list, "~/.claude:git");
     assert_eq!(shadowed["shadowed_by"], ".claude/skills/git/SKILL.md");
     assert_eq!(listed(&list, "Odd")["problems"][0]["code"], "skill-invalid");
-    assert_eq!(list["left_out"][0]["name"], "bad");
+    assert_eq!(list["omitted"][0]["name"], "bad");
     assert_eq!(
-        list["left_out"][0]["problems"][0]["code"],
+        list["omitted"][0]["problems"][0]["code"],
         "restriction-malformed"
     );
     let text = workspace.run(&["skills"]);

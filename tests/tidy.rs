@@ -1,4 +1,4 @@
-//! The rules of the source tree that no compiler holds. `docs/architecture.md` says why each is there.
+//! The rules of the source tree that no compiler holds. `docs/dev/architecture.md` says why each is there.
 //!
 //! Every rule looks at all files and reports every violation at once, as `file:line: what`.
 #![expect(
@@ -15,6 +15,8 @@ mod code;
 mod paths;
 #[path = "tidy/planted.rs"]
 mod planted;
+#[path = "tidy/prose.rs"]
+mod prose;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/source.rs"]

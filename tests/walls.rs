@@ -16,6 +16,8 @@ mod definitions;
 mod escapes;
 #[path = "walls/levels.rs"]
 mod levels;
+#[path = "walls/links.rs"]
+mod links;
 #[path = "walls/own.rs"]
 mod own;
 #[path = "walls/places.rs"]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use workerctl::machine::Entry;
-use workerctl::model::schedule::{Fate, SlotRow};
+use workerctl::model::schedule::{SlotRow, SlotStatus};
 use workerctl::model::{RunId, RunSpec, ThreadId, Timestamp};
 use workerctl::protocol::RunSummary;
 use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
@@ -64,7 +64,7 @@ pub(crate) fn fill_year(workspace: &Workspace, schedule: &str) {
                 (summary.schedule, summary.slot) = (Some(schedule.to_owned()), Some(at));
             }
         }
-        let mut row = SlotRow::one(at, Fate::Ran, at);
+        let mut row = SlotRow::one(at, SlotStatus::Ran, at);
         row.run = Some(run);
         writes.push(Write::Slot {
             schedule: schedule.to_owned(),

@@ -3,7 +3,7 @@
 //! `cargo bench` measures everything, `cargo bench -- throughput start` only what is named, and
 //! `cargo bench -- profile` runs the durable loop alone, for a profiler to look at.
 //! `WORKERCTL_BENCH_QUICK=1` takes small numbers, for a smoke test; with `WORKERCTL_BENCH_STRICT=1` a
-//! missed figure makes the exit code 1. `WORKERCTL_BENCH_DIR` names a directory on the disk to measure. `docs/benchmarks.md` explains each figure.
+//! missed figure makes the exit code 1. `WORKERCTL_BENCH_DIR` names a directory on the disk to measure. `docs/dev/benchmarks.md` explains each figure.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -25,7 +25,7 @@ const RUNS: u32 = 50;
 /// Answers a shell that asks what could be written next; whether one asks.
 pub(super) fn answered(args: &[OsString]) -> bool {
     let cwd = std::env::current_dir().ok();
-    let complete = CompleteEnv::with_factory(|| offering(usage::command())).var(VARIABLE);
+    let complete = CompleteEnv::with_factory(|| offering(usage::complete())).var(VARIABLE);
     // A shell shows nothing where nothing can be offered; there is nobody to tell.
     complete.try_complete(args, cwd.as_deref()).unwrap_or(true)
 }

@@ -76,7 +76,7 @@ impl Definitions {
         environment: &BTreeMap<String, String>,
     ) -> Definitions {
         let mut catalog = loading::load_thoroughly(workspace, environment);
-        let found = readiness::problems(&catalog);
+        let found = readiness::problems(&catalog, environment);
         catalog.problems.extend(found);
         readiness::raise_scheduled(&mut catalog);
         catalog

@@ -65,6 +65,7 @@ pub fn main() -> ExitCode {
 }
 
 fn performed(args: &[OsString], environment: &BTreeMap<String, String>, io: &mut Io<'_>) -> Exit {
+    let args = &versions(args);
     let cli = usage::command()
         .try_get_matches_from(args)
         .and_then(|matches| Cli::from_arg_matches(&matches));
@@ -75,6 +76,23 @@ fn performed(args: &[OsString], environment: &BTreeMap<String, String>, io: &mut
     io.out.color = wants_color(cli.globals.color, io.out.is_terminal, environment);
     io.err.color = wants_color(cli.globals.color, io.err.is_terminal, environment);
     within(&cli, environment, io)
+}
+
+/// Replaces `--version --json`, which clap would answer with text, by the command that prints all versions.
+fn versions(args: &[OsString]) -> Vec<OsString> {
+    let is_version = |arg: &OsString| arg == "--version" || arg == "-V";
+    let options = args.get(1..).unwrap_or_default();
+    let is_asked = options.len() == 2
+        && options.iter().any(is_version)
+        && options.iter().any(|arg| arg == "--json");
+    if is_asked {
+        let program = args.iter().take(1).cloned();
+        program
+            .chain(["version", "--json"].map(OsString::from))
+            .collect()
+    } else {
+        args.to_vec()
+    }
 }
 
 fn within(cli: &Cli, environment: &BTreeMap<String, String>, io: &mut Io<'_>) -> Exit {
@@ -126,9 +144,65 @@ pub(super) fn concluded(session: &mut Session<'_>, command: &super::Command) -> 
     if exit == Exit::Ok { Exit::Failed } else { exit }
 }
 
-/// Replaces clap's proposal to pass an unknown option as a value, which no command takes; `run` and `render` take
-/// inputs.
+/// Commands of other programs, each with ours.
+const FOREIGN: [(&[&str], &str); 10] = [
+    (
+        &["ls", "list", "history"],
+        "`workerctl runs` lists runs, `workerctl skills` skills, `workerctl schedule` schedules",
+    ),
+    (
+        &["ps", "top"],
+        "`workerctl status` shows active runs, `workerctl runs` all runs",
+    ),
+    (
+        &["validate", "lint", "verify", "test"],
+        "`workerctl check` checks definitions",
+    ),
+    (
+        &["start", "exec", "execute", "invoke", "submit", "trigger"],
+        "`workerctl run SKILL` runs a skill, `workerctl daemon` starts the daemon",
+    ),
+    (
+        &["stop", "kill", "abort"],
+        "`workerctl cancel RUN` cancels a run, `workerctl daemon drain` stops the daemon",
+    ),
+    (
+        &["restart", "rerun", "replay"],
+        "`workerctl retry RUN` runs again with the same inputs",
+    ),
+    (
+        &["log", "tail", "output"],
+        "`workerctl logs RUN` prints the log of a run",
+    ),
+    (
+        &["serve", "up", "service", "server"],
+        "`workerctl daemon` starts the daemon, `workerctl web` opens the web UI",
+    ),
+    (
+        &["info", "describe", "inspect", "get"],
+        "`workerctl show RUN` shows a run, `workerctl skill show SKILL` a skill",
+    ),
+    (
+        &["merge", "apply", "publish"],
+        "`workerctl land RUN` lands a kept commit, `workerctl approve RUN` approves a result",
+    ),
+];
+
+/// Replaces clap's proposal to pass an unknown option as a value, which only inputs are, and proposes commands for those
+/// of other programs.
 fn advised(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let given = match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(given)) => given.as_str(),
+            _ => "",
+        };
+        if let Some((_, tip)) = FOREIGN.iter().find(|(words, _)| words.contains(&given)) {
+            error.remove(ContextKind::SuggestedSubcommand);
+            let tips = ContextValue::StyledStrs(vec![(*tip).into()]);
+            error.insert(ContextKind::Suggested, tips);
+        }
+        return error;
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -144,12 +218,11 @@ fn advised(mut error: clap::Error, args: &[OsString]) -> clap::Error {
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     let takes_inputs = words.any(|word| matches!(word, "run" | "render"));
     if takes_inputs && error.get(ContextKind::SuggestedArg).is_none() {
-        let is_pair = |word: &&str| {
-            let name = word.split_once('=').map_or("", |(name, _)| name);
-            !name.is_empty() && !name.starts_with('-')
-        };
-        let pair = words.find(is_pair).unwrap_or("NAME=VALUE");
-        let tip = format!("inputs are given as `-i {pair}`");
+        let pair = words
+            .map(|word| word.trim_start_matches('-'))
+            .find(|word| word.contains('='))
+            .unwrap_or("NAME=VALUE");
+        let tip = format!("inputs are given as `{pair}`");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }

@@ -2,7 +2,7 @@
 
 use crate::model::{Kind, Outcome, Step};
 
-/// How a command ends, as scripts and service managers see it; documented in `docs/exit-codes.md`.
+/// How a command ends, as scripts and service managers see it; documented in `docs/reference/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Exit {
     /// Done, and as it should be.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_documented_table_is_the_one_in_use() {
-        let page = include_str!("../../docs/exit-codes.md");
+        let page = include_str!("../../docs/reference/exit-codes.md");
         let documented: Vec<(u8, &str)> = page
             .lines()
             .filter_map(|line| {

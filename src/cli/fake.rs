@@ -13,7 +13,7 @@ use runs::skill;
 pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
 
 use super::interrupts::{Interrupt, SignalCallback};
-use crate::model::schedule::{Fate, SlotRow};
+use crate::model::schedule::{SlotRow, SlotStatus};
 use crate::model::{Diagnostic, Kind, Phase, Problem, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Changes, Control, DenyRequest,
@@ -313,7 +313,7 @@ impl Control for Fake {
             "trigger {}",
             serde_json::to_string(request).unwrap()
         ));
-        let row = SlotRow::one(NOW, Fate::Ran, NOW);
+        let row = SlotRow::one(NOW, SlotStatus::Ran, NOW);
         Ok(SlotView::of(&request.schedule, &row))
     }
 
@@ -345,10 +345,10 @@ impl Control for Fake {
         Fake::is_known(run)?;
         let filter = LogFilter::of(query)?;
         let wanted = self.lines.iter().filter(|line| filter.wants(line));
-        let left_out = query.tail.map_or(0, |last| {
+        let omitted = query.tail.map_or(0, |last| {
             wanted.clone().count().saturating_sub(last as usize)
         });
-        let from = wanted.skip(left_out).filter(|line| line.line >= query.from);
+        let from = wanted.skip(omitted).filter(|line| line.line >= query.from);
         let total = self.lines.last().map_or(0, |last| last.line + 1);
         // Pages of two, so that a log has several.
         let lines: Vec<LogLine> = from.take(2).cloned().collect();
@@ -470,7 +470,7 @@ impl Control for Fake {
             workers: 1,
             skills: 2,
             problems: Vec::new(),
-            reread: 3,
+            reloaded: 3,
         })
     }
 

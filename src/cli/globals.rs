@@ -30,7 +30,7 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// Work in this workspace instead of the nearest one upwards
+    /// Workspace directory [default: the nearest one at or above the current directory]
     #[arg(
         short = 'C',
         long,
@@ -39,17 +39,17 @@ pub(crate) struct Globals {
         env = "WORKERCTL_WORKSPACE"
     )]
     pub(crate) workspace: Option<PathBuf>,
-    /// Keep runs here instead of in `$STATE_DIRECTORY` or `state/` of the workspace
+    /// State directory [default: `$STATE_DIRECTORY`, or `state/` in the workspace]
     #[arg(long, global = true, value_name = "DIR", env = "WORKERCTL_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
-    /// Reach, or serve, the engine through this socket
+    /// Control socket to connect to, or to listen on
     #[arg(long, global = true, value_name = "PATH", env = "WORKERCTL_SOCKET")]
     pub(crate) socket: Option<PathBuf>,
-    /// Print data as JSON, and errors as one JSON object
+    /// Print data and errors as JSON
     #[arg(long, global = true, env = "WORKERCTL_JSON",
           value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) json: bool,
-    /// Use colours
+    /// When to use colors
     #[arg(
         long,
         global = true,
@@ -58,7 +58,7 @@ pub(crate) struct Globals {
         env = "WORKERCTL_COLOR"
     )]
     pub(crate) color: ColorChoice,
-    /// Log what the engine in this process does; twice for more
+    /// Log the work of the engine in this process; repeat for more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "WORKERCTL_VERBOSE")]
     pub(crate) verbose: u8,
 }

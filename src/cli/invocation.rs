@@ -13,16 +13,19 @@ const INPUTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A skill with its inputs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Invocation {
-    /// `worker/skill`, or the skill alone where that is unique
+    /// `worker/skill`, or only the skill if it is unique
     pub(crate) skill: String,
-    /// Give an input; repeat a name to make a list
+    /// Inputs; a repeated name makes a list
+    #[arg(value_name = "NAME=VALUE", value_parser = pair)]
+    values: Vec<(String, String)>,
+    /// An input, as the argument `NAME=VALUE`
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = pair)]
     input: Vec<(String, String)>,
-    /// Read inputs as a JSON object from a file, or from standard input with `-`
+    /// Read inputs from a file with a JSON object; `-` is standard input
     #[arg(long, value_name = "FILE")]
     inputs_json: Option<PathBuf>,
-    /// Say what a skill without inputs is to do, or read it from standard input with `-`
-    #[arg(short, long, value_name = "TEXT", conflicts_with_all = ["input", "inputs_json"])]
+    /// A task for a skill without inputs; `-` reads it from standard input
+    #[arg(short, long, value_name = "TEXT", conflicts_with_all = ["input", "values", "inputs_json"])]
     message: Option<String>,
 }
 
@@ -38,7 +41,7 @@ impl Invocation {
     pub(crate) fn request(&self, session: &mut Session<'_>) -> Result<SubmitRequest, Diagnostic> {
         Ok(SubmitRequest {
             skill: self.skill.clone(),
-            input: self.input.clone(),
+            input: [self.values.clone(), self.input.clone()].concat(),
             inputs: self.read_inputs(session)?,
             message: self.read_message(session)?,
             by: session.asked_by(),

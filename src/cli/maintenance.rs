@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::repository::tracked_below;
 use crate::machine::Run;
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, Timestamp};
@@ -20,7 +21,6 @@ use crate::thread::line::RECORD_BYTES_MAX;
 use crate::thread::project;
 use crate::thread::rebuild::Rebuilder;
 
-pub(crate) use crate::store::identity::check as check_identity;
 pub(crate) use crate::store::lock::UNNAMED_HINT;
 pub(crate) use crate::store::maintenance::{StoreInfo, VerifyReport};
 pub(crate) use crate::store::places::{below as directory_below, state_directory};
@@ -32,6 +32,12 @@ pub(crate) const STORE_VERSION: u32 = crate::store::STORE_VERSION;
 
 /// Version of the rules that journals are folded by.
 pub(crate) const MACHINE_VERSION: u32 = crate::machine::MACHINE_VERSION;
+
+/// Refuses a state directory in which git tracks files, and a store that is not the one of the workspace.
+pub(crate) fn check_identity(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    identity::refuse_tracked(state_dir, tracked_below(state_dir).as_deref())?;
+    identity::check(workspace, state_dir)
+}
 
 /// Where the store lies in a state directory.
 fn directory(state_dir: &Path) -> PathBuf {
@@ -65,6 +71,7 @@ pub(crate) fn rebuild_from(
     now: Timestamp,
 ) -> Result<Rebuilding, Diagnostic> {
     refuse_where_served(workspace, state_dir)?;
+    identity::refuse_tracked(state_dir, tracked_below(state_dir).as_deref())?;
     refuse_store_of_another(workspace, state_dir)?;
     let directory = directory(state_dir);
     let threads = &places::below(workspace, threads)?;
@@ -96,7 +103,7 @@ pub(crate) fn rebuild_from(
             None => refused,
             Some(Ok(())) => refused.hint("the store is as it was before"),
             Some(Err(error)) => refused.hint(format!(
-                "the former store lies aside and could not be put back: {}",
+                "the former store was moved away and could not be restored: {}",
                 chain(&error)
             )),
         }
@@ -162,7 +169,7 @@ fn refuse_where_served(workspace: &Path, state_dir: &Path) -> Result<(), Diagnos
         } if real(Path::new(&other)) != real(state_dir) => {
             let message = format!("an engine serves this workspace with its store in `{other}`");
             Err(Diagnostic::new(Kind::Conflict, "engine_running", message)
-                .hint("end it with `workerctl drain` first"))
+                .hint("end it with `workerctl daemon drain` first"))
         }
         _ => Ok(()),
     }
@@ -213,7 +220,7 @@ fn told(error: &StoreError) -> Diagnostic {
                 .hint(format!("{} and try again", shortage.remedy()))
         }
         StoreError::Busy { .. } => Diagnostic::new(Kind::Conflict, "store_busy", message)
-            .hint("`workerctl drain` ends the daemon that uses it"),
+            .hint("`workerctl daemon drain` ends the daemon that uses it"),
         StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)

@@ -20,6 +20,8 @@ mod interrupts;
 mod invocation;
 mod io;
 mod maintenance;
+#[cfg(test)]
+mod reference;
 mod render;
 mod repository;
 mod session;
@@ -35,8 +37,8 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
-    init, land, logs, man, mcp, metrics, models, new, notify, reload, render as rendering, resolve,
-    retry, run, runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit,
+    explain, init, land, logs, man, mcp, metrics, models, new, notify, reload, render as rendering,
+    resolve, retry, run, runs, schedule, schema, show, skill, stats, status, store, threads, unit,
     version, wait, web, why, workers,
 };
 use exit::Exit;
@@ -45,7 +47,7 @@ use session::Session;
 
 use crate::model::Diagnostic;
 
-/// Run workers kept in a git repository: validated, verified, committed exactly once
+/// Run workers from a git repository unattended: validated, verified, committed exactly once
 #[derive(Debug, Parser)]
 #[command(
     name = "workerctl",
@@ -65,94 +67,99 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+/// Commands in the order of the help, which [`usage`] divides into groups. Those at its end are earlier names.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a workspace with example workers
+    /// Create a workspace with example workers
     Init(init::Args),
-    /// Make a workspace of its own, run an example in it and show the commit
+    /// Create a new workspace, run an example in it, and show the commit
     Demo(demo::Args),
-    /// Write a worker or a skill to start from
+    /// Create a worker or a skill from a template
     New(new::Args),
-    /// Read all definitions and list what is wrong with them
+    /// Check all definitions
     Check(check::Args),
-    /// Show the configuration, each value with its origin
-    Config(config::Args),
-    /// Show exactly what a run would execute
-    Render(rendering::Args),
-    /// Run a skill and show what happens
+    /// Diagnose problems that keep runs from succeeding
+    Doctor(doctor::Args),
+    /// Explain the code of a problem or an error
+    Explain(explain::Args),
+    /// Run a skill and show its progress
     ///
     /// If you follow the run to its end in a terminal, `notify` does not report its failure or success, unless
     /// `notify: {foreground: true}` is set.
     Run(run::Args),
     /// List runs, newest first
     Runs(runs::Args),
-    /// Say how a skill or schedule does: its last run, what is next, and what is in the way
-    Why(why::Args),
-    /// Show one run in full
+    /// Show a run
     Show(show::Args),
     /// Print the log of a run
     Logs(logs::Args),
-    /// List the threads of runs, show one, or verify them
-    Threads(threads::Args),
-    /// End a run
+    /// Wait until a run ends
+    Wait(wait::Args),
+    /// Show the changes of a run
+    Diff(diff::Args),
+    /// Cancel a run
     Cancel(cancel::Args),
-    /// Run again what a run did, with the same inputs
+    /// Run again with the same inputs
     Retry(retry::Args),
-    /// Approve what a run waits with, and follow it to its end
+    /// Approve a pending run, and follow it to its end
     Approve(approve::Args),
-    /// Refuse what a run waits with
+    /// Deny a pending run
     Deny(deny::Args),
-    /// Settle a run whose outcome is unknown
+    /// Record the outcome of a run whose outcome is unknown
     Resolve(resolve::Args),
     /// Land the kept commit of a run on its branch
     Land(land::Args),
-    /// Drop the kept commit of a run that has not landed
+    /// Delete the kept commit of a run that has not landed
     Discard(discard::Args),
-    /// Wait for a run to end
-    Wait(wait::Args),
-    /// Show what a run changed
-    Diff(diff::Args),
-    /// List workers, or show one
-    Workers(workers::Args),
-    /// List skills of workers and of roots
-    Skills(skills::Args),
-    /// Show, check, convert or trust one skill
-    Skill(skill::Args),
-    /// List the configured models, or test one
-    Models(models::Args),
-    /// Send a test notice to those whom `notify` tells how runs went
-    Notify(notify::Args),
-    /// Show run counts, success rates, durations and costs by skill, worker, schedule or day
+    /// List, show or verify the threads of runs
+    #[command(visible_alias = "threads")]
+    Thread(threads::Args),
+    /// Show run counts, success rates, durations and costs
     Stats(stats::Args),
-    /// Print metrics in the text format of Prometheus, or write them to a file
-    Metrics(metrics::Args),
-    /// Show what the engine is doing
-    Status(status::Args),
-    /// Show schedules and what became of their slots
+    /// List workers, or show one
+    #[command(visible_alias = "workers")]
+    Worker(workers::Args),
+    /// List, show, validate, convert or trust skills
+    #[command(visible_alias = "skills")]
+    Skill(skill::Args),
+    /// List models, or test one
+    #[command(visible_alias = "models")]
+    Model(models::Args),
+    /// Show the configuration and the origin of each value
+    Config(config::Args),
+    /// Print the JSON Schemas of definition files
+    Schema(schema::Args),
+    /// List, preview, pause, trigger or backfill schedules
     Schedule(schedule::Args),
-    /// Diagnose problems that would keep runs from succeeding
-    Doctor(doctor::Args),
-    /// Run the workspace daemon in the foreground
+    /// Explain the current state of a skill or schedule
+    Why(why::Args),
+    /// Show the state of the engine
+    Status(status::Args),
+    /// Run and control the workspace daemon
     Daemon(daemon::Args),
-    /// Print or install the systemd units of the daemon
-    Unit(unit::Args),
-    /// Open the web page of the daemon in a browser
+    /// Open the web UI in a browser
     Web(web::Args),
-    /// Serve skills and runs to a Model Context Protocol client over standard input and output
+    /// Serve skills to a Model Context Protocol client on standard input and output
     Mcp(mcp::Args),
-    /// Make the daemon read definitions again
-    Reload(reload::Args),
-    /// Let the daemon finish what runs, then end it
-    Drain(drain::Args),
-    /// Maintain the store
+    /// Send a test notification
+    Notify(notify::Args),
+    /// Print metrics in the Prometheus text format, or write them to a file
+    Metrics(metrics::Args),
+    /// Inspect, verify or repair the store
     Store(store::Args),
-    /// Print the shell completions for commands, skills and runs
+    /// Print shell completions
     Completions(completions::Args),
     /// Print or write manual pages
     Man(man::Args),
-    /// Print the JSON Schema of definition files
-    Schema(schema::Args),
-    /// Print the versions of the program and of its formats
+    #[command(hide = true)]
+    Render(rendering::Args),
+    #[command(hide = true)]
+    Reload(reload::Args),
+    #[command(hide = true)]
+    Drain(drain::Args),
+    #[command(hide = true)]
+    Unit(unit::Args),
+    #[command(hide = true)]
     Version(version::Args),
 }
 
@@ -163,6 +170,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Demo(args) => demo::perform(session, args),
         Command::New(args) => new::perform(session, args),
         Command::Check(args) => check::perform(session, args),
+        Command::Explain(args) => explain::perform(session, args),
         Command::Config(args) => config::perform(session, args),
         Command::Render(args) => rendering::perform(session, args),
         Command::Run(args) => run::perform(session, args),
@@ -170,7 +178,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Why(args) => why::perform(session, args),
         Command::Show(args) => show::perform(session, args),
         Command::Logs(args) => logs::perform(session, args),
-        Command::Threads(args) => threads::perform(session, args),
+        Command::Thread(args) => threads::perform(session, args),
         Command::Cancel(args) => cancel::perform(session, args),
         Command::Retry(args) => retry::perform(session, args),
         Command::Approve(args) => approve::perform(session, args),
@@ -180,10 +188,9 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Discard(args) => discard::perform(session, args),
         Command::Wait(args) => wait::perform(session, args),
         Command::Diff(args) => diff::perform(session, args),
-        Command::Workers(args) => workers::perform(session, args),
-        Command::Skills(args) => skills::perform(session, args),
+        Command::Worker(args) => workers::perform(session, args),
         Command::Skill(args) => skill::perform(session, args),
-        Command::Models(args) => models::perform(session, args),
+        Command::Model(args) => models::perform(session, args),
         Command::Notify(args) => notify::perform(session, args),
         Command::Metrics(args) => metrics::perform(session, args),
         Command::Stats(args) => stats::perform(session, args),

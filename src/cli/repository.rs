@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::git::{self, FirstCommit, GitError, Head, LockOwner, RepoPath};
 use crate::model::{Diagnostic, Kind, Timestamp};
 
+pub(crate) use crate::git::tracked_below;
+
 /// What commands want to know of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repository {

@@ -1,4 +1,6 @@
-//! What `--help` and the manual pages show beside the arguments: examples.
+//! What `--help` and the manual pages show besides the arguments: groups of commands, and examples.
+
+use std::fmt::Write;
 
 use clap::{Command, CommandFactory};
 
@@ -17,13 +19,10 @@ const EXAMPLES: &[Examples] = &[
     ),
     ("config", &["workerctl config"]),
     (
-        "render",
-        &["workerctl render tidy/links -i since=2026-11-01"],
-    ),
-    (
         "run",
         &[
-            "workerctl run tidy/links -i since=2026-11-01 -i tag=a -i tag=b",
+            "workerctl run tidy/links since=2026-11-01 tag=a tag=b",
+            "workerctl run tidy/links since=2026-11-01 --dry-run",
             "workerctl run report --inputs-json - --no-wait",
             "workerctl run report --at 18:00",
         ],
@@ -47,7 +46,7 @@ const EXAMPLES: &[Examples] = &[
             "workerctl logs 7k3pq2sv --stream check",
         ],
     ),
-    ("threads verify", &["workerctl threads verify"]),
+    ("thread verify", &["workerctl thread verify"]),
     ("cancel", &["workerctl cancel 7k3pq2sv"]),
     ("retry", &["workerctl retry latest"]),
     (
@@ -61,8 +60,11 @@ const EXAMPLES: &[Examples] = &[
         &["workerctl wait latest && mail -s done me < report.md"],
     ),
     ("diff", &["workerctl diff latest"]),
-    ("workers show", &["workerctl workers show tidy"]),
-    ("skills", &["workerctl skills --json"]),
+    ("worker show", &["workerctl worker show tidy"]),
+    (
+        "skill",
+        &["workerctl skill --json", "workerctl skills --source worker"],
+    ),
     ("skill show", &["workerctl skill show tidy/links"]),
     ("status", &["workerctl status", "workerctl status --json"]),
     ("schedule list", &["workerctl schedule list"]),
@@ -104,6 +106,7 @@ const EXAMPLES: &[Examples] = &[
         &["workerctl doctor || mail -s 'workerctl needs care' me"],
     ),
     ("daemon", &["workerctl -C /srv/notes daemon"]),
+    ("daemon reload", &["workerctl daemon reload"]),
     (
         "mcp install",
         &[
@@ -111,7 +114,8 @@ const EXAMPLES: &[Examples] = &[
             "workerctl mcp install --client codex --print",
         ],
     ),
-    ("unit install", &["workerctl unit install --user"]),
+    ("daemon install", &["workerctl daemon install --user"]),
+    ("explain", &["workerctl explain yaml-syntax"]),
     ("store verify", &["workerctl store verify"]),
     ("completions", &["source <(workerctl completions bash)"]),
     (
@@ -123,14 +127,87 @@ const EXAMPLES: &[Examples] = &[
     ),
 ];
 
-/// The command line with its examples.
+/// Commands in the groups of the help.
+pub(super) const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Getting started",
+        &["init", "demo", "new", "check", "doctor", "explain"],
+    ),
+    (
+        "Runs",
+        &[
+            "run", "runs", "show", "logs", "wait", "diff", "cancel", "retry", "approve", "deny",
+            "resolve", "land", "discard", "thread", "stats",
+        ],
+    ),
+    (
+        "Definitions",
+        &["worker", "skill", "model", "config", "schema"],
+    ),
+    ("Schedules", &["schedule", "why"]),
+    ("Service", &["status", "daemon", "web", "mcp", "notify"]),
+    ("Maintenance", &["metrics", "store", "completions", "man"]),
+];
+
+/// The command line as it is completed: with every option of every command.
+pub(super) fn complete() -> Command {
+    Cli::command()
+}
+
+/// The command line with groups and examples.
 pub(super) fn command() -> Command {
     let mut root = Cli::command();
+    let help = grouped(&root);
+    root = root.help_template(help);
     for (path, lines) in EXAMPLES {
         let words: Vec<&str> = path.split(' ').collect();
         root = with_examples(root, &words, lines);
     }
+    root.build();
+    let names: Vec<String> = root
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    for name in names {
+        root = root.mut_subcommand(name, without_globals);
+    }
     root
+}
+
+/// Returns the template of the first help, in which commands are in groups.
+fn grouped(root: &Command) -> String {
+    let mut text = "{about}\n\n{usage-heading} {usage}\n".to_owned();
+    for (group, names) in GROUPS {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "\n{group}:");
+        for name in names {
+            let about = root.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<12} {about}");
+        }
+    }
+    text + "\nOptions:\n{options}{after-help}"
+}
+
+/// Hides the options of every command in the help of one, which names them in a line.
+fn without_globals(command: Command) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    let mut command = command.mut_args(|arg| {
+        let is_global = arg.is_global_set();
+        arg.hide(is_global)
+    });
+    let after = command.get_after_help().map(|text| format!("{text}\n\n"));
+    command = command.after_help(format!(
+        "{}Global options: -C DIR, --state-dir DIR, --socket PATH, --json, --color WHEN, -v (see `workerctl --help`)",
+        after.unwrap_or_default()
+    ));
+    for name in names {
+        command = command.mut_subcommand(name, without_globals);
+    }
+    command
 }
 
 fn with_examples(command: Command, path: &[&'static str], lines: &[&str]) -> Command {

@@ -63,8 +63,8 @@ impl AccessControl {
             |closed| (closed.message, closed.hints),
         );
         Some(Probe {
-            what: "access".to_owned(),
-            works,
+            subject: "access".to_owned(),
+            ok: works,
             message,
             hints,
         })

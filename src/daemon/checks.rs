@@ -281,7 +281,7 @@ impl Checked for StatsQuery {
 impl Checked for SlotsQuery {
     fn check(&self) -> Result<(), HttpRefusal> {
         optional("schedule", self.schedule.as_deref())?;
-        optional("fate", self.fate.as_deref())?;
+        optional("status", self.status.as_deref())?;
         // It holds the id of a schedule, and more.
         let before = self.before.as_deref().unwrap_or_default();
         if before.len() > CURSOR_BYTES_MAX || before.chars().any(char::is_control) {

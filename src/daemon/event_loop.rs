@@ -200,7 +200,7 @@ impl<'a> Daemon<'a> {
     fn feed(&self) {
         let heartbeat = self.engine.heartbeat();
         if !lives(heartbeat) {
-            tracing::error!(?heartbeat, "the core loop stands still");
+            tracing::error!(?heartbeat, "the core loop does not progress");
         } else if self.announcer.watchdog().is_some() {
             self.announcer.alive();
         }
@@ -302,12 +302,12 @@ impl<'a> Daemon<'a> {
         match put_back {
             Ok(false) => {}
             Ok(true) => tracing::warn!(
-                "`.workerctl/lock` was removed or replaced, for instance by `git clean -x`: it was written anew"
+                "`.workerctl/lock` was removed or replaced, for example by `git clean -x`; it was created again"
             ),
             Err(_) if self.told_unheld => {}
             Err(error) => tracing::error!(
                 %error,
-                "`.workerctl/lock` was removed or replaced and is not written anew: commands may not find this engine, process {}",
+                "`.workerctl/lock` was removed or replaced and cannot be created again: commands may not find this engine, process {}",
                 std::process::id()
             ),
         }
@@ -395,7 +395,7 @@ impl<'a> Daemon<'a> {
 
 /// Whether the core loop turns, or has a good reason not to.
 fn lives(heartbeat: Heartbeat) -> bool {
-    heartbeat.turned_ms_ago <= TURN_MS_MAX
+    heartbeat.loop_lag_ms <= TURN_MS_MAX
         || heartbeat
             .committing_for_ms
             .is_some_and(|committing| committing < COMMIT_MS_MAX)
@@ -407,7 +407,7 @@ fn report_reload(report: Result<ReloadReport, Diagnostic>) {
             workers = report.workers,
             skills = report.skills,
             problems = report.problems.len(),
-            reread = report.reread,
+            reloaded = report.reloaded,
             "definitions were read again"
         ),
         Err(error) => {
@@ -472,9 +472,9 @@ mod tests {
             (50_000, Some(50_000), true),
             (61_000, Some(COMMIT_MS_MAX), false),
         ];
-        for (turned_ms_ago, committing_for_ms, expected) in table {
+        for (loop_lag_ms, committing_for_ms, expected) in table {
             let heartbeat = Heartbeat {
-                turned_ms_ago,
+                loop_lag_ms,
                 committing_for_ms,
             };
             assert_eq!(lives(heartbeat), expected, "{heartbeat:?}");

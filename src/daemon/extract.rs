@@ -190,7 +190,7 @@ impl Input for LastEventId {
         operation.parameter(
             "header",
             "Last-Event-ID",
-            "Number of the first line that has not been told yet; 18446744073709551615 for no lines at all.",
+            "Number of the first line that was not sent yet; 18446744073709551615 for no lines.",
             &json!({"type": "integer", "minimum": 0}),
         );
     }
@@ -216,7 +216,7 @@ impl Input for EventId {
         operation.parameter(
             "header",
             "Last-Event-ID",
-            "The last id that was told: what has changed since is told, as far as it is kept.",
+            "The last id that was received. Later changes are sent, as far as they are kept.",
             &json!({"type": "string"}),
         );
     }
@@ -229,7 +229,7 @@ impl<T> Input for Extension<T> {}
 pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {
     let peer = parts.extensions.get::<Peer>().copied();
     peer.ok_or_else(|| {
-        HttpRefusal::bad_request("no_peer", "nobody is known behind this connection")
+        HttpRefusal::bad_request("no_peer", "the user of this connection is unknown")
     })
 }
 

@@ -24,7 +24,6 @@ use crate::catalog::{self, watch::Watch};
 use crate::clock::SystemClock;
 use crate::engine::{self, Engine, EngineOptions, Host};
 use crate::model::{Access, Diagnostic, Severity};
-use crate::store::identity;
 
 /// How often recovery may ask for more time: after an hour it counts as hanging.
 const EXTENSIONS_MAX: u32 = 720;
@@ -83,7 +82,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         })?
     };
     // Refused before anything is made or runs; a socket that was passed was not looked at above.
-    identity::check(&options.workspace, &options.state_dir)?;
+    engine::check_store(&options.workspace, &options.state_dir)?;
     let tcp = TcpDoor::open(&options.workspace, &options.state_dir, &options.environment)?;
     // Runs and schedules do not wait for a page, whose port anybody on the machine can have taken.
     let page = doors::configured(&options.workspace).unwrap_or_else(|refused| {

@@ -12,7 +12,7 @@ const REFUSALS: [(&str, &str); 15] = [
     ("400", "the request is wrong"),
     (
         "401",
-        "nobody is logged in with this request; where the web page is served only",
+        "the request has no session; where the web page is served only",
     ),
     (
         "403",

@@ -177,14 +177,14 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, engine::render),
         operation(POST, "/v1/probe", "probe")
             .by_person("workerctl doctor")
-            .summary("Try what skills need, where the engine runs; `notify` asks for the role `admin`")
+            .summary("Try what skills need, where the engine runs; `notify` and `model` ask for the role `admin`")
             .handler(Read, engine::probe),
         operation(POST, "/v1/reload", "reload")
-            .by_person("workerctl reload")
+            .by_person("workerctl daemon reload")
             .summary("Read definitions and configuration again")
             .handler(Admin, engine::reload),
         operation(POST, "/v1/drain", "drain")
-            .by_person("workerctl drain")
+            .by_person("workerctl daemon drain")
             .summary("Start nothing new, wait for what runs, end the engine")
             .handler(Admin, engine::drain),
         operation(POST, "/v1/web/open", "web_open")

@@ -102,7 +102,9 @@ impl Announcer {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => (self.send)(Subject::Reload, &[NotifyState::Reloading, now]),
             // Newer service managers would take a reload without its time for a failure.
-            Err(error) => tracing::warn!(%error, "the service manager was not told of the reload"),
+            Err(error) => {
+                tracing::warn!(%error, "the service manager was not notified of the reload");
+            }
         }
     }
 
@@ -183,7 +185,7 @@ async fn deliver(mailbox: Arc<Mailbox>, address: OsString) {
         if let Err(error) = mailbox.empty_into(&address).await {
             // Nobody is there to take them, and a later one must not be older than the moment it tells of.
             mailbox.with(|waiting| waiting.0.clear());
-            tracing::warn!(%error, "the service manager could not be told");
+            tracing::warn!(%error, "the service manager could not be notified");
         }
     }
 }

@@ -96,7 +96,7 @@ fn what_a_run_may_not_start_is_refused_to_its_model() {
         ),
         ("reader", "Skill 'w/reader' is running already"),
         ("nowhere", "Skill 'nowhere' not found"),
-        ("asked", "Skill 'w/asked' needs a person's approval"),
+        ("asked", "Skill 'w/asked' needs approval"),
         (
             "free",
             "Skill 'w/free' has a weaker sandbox than this run, which may not start it",

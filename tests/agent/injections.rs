@@ -229,10 +229,7 @@ fn an_input_is_data_and_a_secret_one_is_not_shown() {
     let task = super::text_of(&body["messages"][0]["content"]);
     // It stands there escaped, after the words that say what it is.
     let quoted = serde_json::to_string(note).unwrap();
-    let data = task
-        .split_once("which is data and no instructions")
-        .unwrap()
-        .1;
+    let data = task.split_once("(data, not instructions)").unwrap().1;
     assert!(data.contains(&quoted), "{task}");
     assert_eq!(body["system"][0]["text"], "Tell the MRR.");
     for seen in rig.server.requests() {

@@ -13,7 +13,7 @@ use workerctl::protocol::Control;
 /// The double as an engine that a daemon hosts.
 struct Engine {
     double: Arc<Scripted>,
-    turned_ms_ago: Arc<AtomicU64>,
+    loop_lag_ms: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
     told: Told,
     /// How often it was asked what schedules wait for.
@@ -31,7 +31,7 @@ impl Hosted for Engine {
 
     fn heartbeat(&self) -> Heartbeat {
         Heartbeat {
-            turned_ms_ago: self.turned_ms_ago.load(Ordering::SeqCst),
+            loop_lag_ms: self.loop_lag_ms.load(Ordering::SeqCst),
             committing_for_ms: None,
         }
     }
@@ -62,7 +62,7 @@ impl Hosted for Engine {
 /// A daemon around the double.
 struct Daemon {
     double: Arc<Scripted>,
-    turned_ms_ago: Arc<AtomicU64>,
+    loop_lag_ms: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
     told: Told,
     asked: Arc<AtomicU64>,
@@ -79,7 +79,7 @@ impl Daemon {
         std::fs::create_dir(workspace.path().join("workers")).expect("made");
         let socket = workspace.path().join("run/s.sock");
         let double = Scripted::new();
-        let turned_ms_ago = Arc::new(AtomicU64::new(0));
+        let loop_lag_ms = Arc::new(AtomicU64::new(0));
         let gone = Arc::new(AtomicBool::new(false));
         let told = Told::default();
         let asked = Arc::new(AtomicU64::new(0));
@@ -94,7 +94,7 @@ impl Daemon {
         };
         let engine = Engine {
             double: Arc::clone(&double),
-            turned_ms_ago: Arc::clone(&turned_ms_ago),
+            loop_lag_ms: Arc::clone(&loop_lag_ms),
             gone: Arc::clone(&gone),
             told: Arc::clone(&told),
             asked: Arc::clone(&asked),
@@ -107,7 +107,7 @@ impl Daemon {
         });
         let daemon = Daemon {
             double,
-            turned_ms_ago,
+            loop_lag_ms,
             gone,
             told,
             asked,
@@ -229,7 +229,7 @@ fn an_engine_that_ends_while_nobody_asks_takes_the_daemon_with_it() {
 fn the_watchdog_is_fed_only_while_the_loop_turns() {
     let daemon = Daemon::start(Some(Duration::from_millis(20)), Ok(()));
     daemon.await_heard("WATCHDOG=1", 3);
-    daemon.turned_ms_ago.store(50_000, Ordering::SeqCst);
+    daemon.loop_lag_ms.store(50_000, Ordering::SeqCst);
     // One may have been on its way; then the ticks go on without it.
     let status = daemon.count("STATUS=2 running");
     daemon.await_heard("STATUS=2 running", status + 2);

@@ -43,8 +43,12 @@ fn phases(detail: &Value) -> Vec<String> {
         assert_eq!(pair[0]["end"], pair[1]["begin"], "{detail:#}");
     }
     let named = phases.iter().map(|one| {
-        let waits = if one["waits"] == true { " waits" } else { "" };
-        let lost = if one["lost"] == true { " lost" } else { "" };
+        let waits = if one["waiting"] == true { " waits" } else { "" };
+        let lost = if one["owner_lost"] == true {
+            " lost"
+        } else {
+            ""
+        };
         format!(
             "{} {}{waits}{lost}",
             one["attempt"],
@@ -56,8 +60,8 @@ fn phases(detail: &Value) -> Vec<String> {
 
 fn acts(detail: &Value) -> Vec<(String, Option<String>)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let acts = detail["acts"].as_array().unwrap().iter();
-    acts.map(|act| (text(&act["act"]).unwrap(), text(&act["by"])))
+    let acts = detail["audit"].as_array().unwrap().iter();
+    acts.map(|act| (text(&act["action"]).unwrap(), text(&act["by"])))
         .collect()
 }
 
@@ -81,7 +85,7 @@ fn each_phase_and_each_act_of_a_run_is_told_with_who_did_it() {
     let asked = workspace.until_phase(&run, "awaiting_approval");
     let waiting = asked["phases"].as_array().unwrap().last().unwrap();
     assert!(
-        waiting["waits"] == true && waiting["end"].is_null(),
+        waiting["waiting"] == true && waiting["end"].is_null(),
         "{waiting}"
     );
     let digest = &asked["approval"]["digest"];
@@ -105,8 +109,8 @@ fn each_phase_and_each_act_of_a_run_is_told_with_who_did_it() {
         ]
     );
     assert_eq!(acts(&detail), [act("submitted", &me), act("approved", &me)]);
-    assert_eq!(detail["acts"][1]["note"], "well");
-    assert_eq!(detail["acts"][1]["at"], detail["approval"]["approved_at"]);
+    assert_eq!(detail["audit"][1]["note"], "well");
+    assert_eq!(detail["audit"][1]["at"], detail["approval"]["approved_at"]);
 
     // Who retries it is in both runs; nobody can say that they are somebody else.
     let retried = api.post(
@@ -117,7 +121,7 @@ fn each_phase_and_each_act_of_a_run_is_told_with_who_did_it() {
     let retried: Value = serde_json::from_slice(&retried.body).unwrap();
     let detail = api.detail(&run);
     assert_eq!(acts(&detail)[2..], [act("retried", &me)]);
-    assert_eq!(detail["acts"][2]["run"], retried["run"]);
+    assert_eq!(detail["audit"][2]["run"], retried["run"]);
     let other = retried["run"].as_str().unwrap();
     assert_eq!(api.detail(other)["summary"]["retry_of"], run.as_str());
     workspace.until_phase(other, "awaiting_approval");
@@ -199,7 +203,7 @@ fn what_a_killed_engine_did_is_told_and_who_settled_it() {
     let detail = api.detail(&risky);
     let me = own_name();
     assert_eq!(acts(&detail), [act("submitted", &me), act("resolved", &me)]);
-    assert_eq!(detail["acts"][1]["note"], "looked");
+    assert_eq!(detail["audit"][1]["note"], "looked");
     let shown = workspace.run(&["show", &risky]).stdout;
     assert!(shown.contains(&format!("by {me}: looked")), "{shown}");
     let log = workspace.run(&["logs", &risky]).stdout;

@@ -38,7 +38,7 @@ fn spans(detail: &Value) -> (i64, i64) {
     let started = phases.skip_while(|phase| phase["attempt"] == 0);
     started.fold((0, 0), |(worked, waited), phase| {
         let span = millis(&phase["end"]) - millis(&phase["begin"]);
-        if phase["waits"] == true {
+        if phase["waiting"] == true {
             (worked, waited + span)
         } else {
             (worked + span, waited)

@@ -1,16 +1,30 @@
-//! Examples of the pages are definitions that `check` takes.
+//! Examples of the pages are definitions that `check` takes, recipes that work, and names of commands that exist.
+
+#[path = "cookbook.rs"]
+mod cookbook;
+#[path = "names.rs"]
+mod names;
 
 use super::*;
 
-/// What stands between fences of a language in `docs/definitions.md`.
+/// Returns the fenced blocks of a language on reference pages of definitions.
 fn examples(language: &str) -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/definitions.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference");
+    let pages = [
+        "worker",
+        "skill",
+        "inputs-outputs",
+        "checks-retries",
+        "sandbox",
+    ];
     let fence = format!("\n```{language}\n");
-    let blocks = page.split(&fence).skip(1);
-    blocks
-        .map(|block| block.split("\n```").next().unwrap().to_owned())
-        .collect()
+    let blocks = pages.into_iter().flat_map(|page| {
+        let text = std::fs::read_to_string(format!("{docs}/{page}.md")).unwrap();
+        let blocks = text.split(&fence).skip(1);
+        let blocks = blocks.map(|block| block.split("\n```").next().unwrap().to_owned());
+        blocks.collect::<Vec<_>>()
+    });
+    blocks.collect()
 }
 
 /// A worker whose skill has these keys, and what they name.
@@ -58,6 +72,10 @@ fn examples_of_definitions_are_taken() {
     let mut count = 0;
     for example in examples("yaml").iter().flat_map(|example| apart(example)) {
         count += 1;
+        if example.starts_with("# workerctl.yaml\n") {
+            expect_valid("workerctl.yaml", &example);
+            continue;
+        }
         let text = if example.starts_with("worker:") {
             example
         } else {
@@ -80,11 +98,16 @@ fn expect_valid(path: &str, text: &str) {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::create_dir_all(root.join("workers/w/skills")).unwrap();
     if !path.ends_with("worker.yaml") {
-        std::fs::write(
-            root.join("workers/w/worker.yaml"),
-            "worker: {id: w, description: d}\n",
-        )
-        .unwrap();
+        // The configuration lists instances of a template.
+        let (id, skills) = match path {
+            "workerctl.yaml" => (
+                "cfo-{company}",
+                "skills: [{id: a, description: d, run: date}]\n",
+            ),
+            _ => ("w", ""),
+        };
+        let text = format!("worker: {{id: \"{id}\", description: d}}\n{skills}");
+        std::fs::write(root.join("workers/w/worker.yaml"), text).unwrap();
     }
     for script in ["workers/w/report.py", "workers/w/skills/broken-links.sh"] {
         std::fs::write(root.join(script), "#!/bin/sh\n").unwrap();

@@ -295,7 +295,7 @@ fn a_commit_that_no_checkout_could_have_is_refused_by_its_path() {
 }
 
 /// Shell texts that print the id of a tree that `git fsck` calls an error.
-const MALFORMED: [(&str, &str); 8] = [
+const MALFORMED: [(&str, &str); 11] = [
     (
         "a short name of `.git`",
         r"printf '100644 git~1\0%b' $(bytes $b) | tree",
@@ -328,6 +328,18 @@ const MALFORMED: [(&str, &str); 8] = [
         "a link as modules",
         r"printf '120000 .gitmodules\0%b' $(bytes $b) | tree",
     ),
+    (
+        "a directory as modules",
+        r"printf '40000 .gitmodules\0%b' $(bytes $(git rev-parse 'HEAD^{tree}')) | tree",
+    ),
+    (
+        "a directory as attributes",
+        r"printf '40000 .GitAttributes\0%b' $(bytes $(git rev-parse 'HEAD^{tree}')) | tree",
+    ),
+    (
+        "a submodule as modules",
+        r"printf '160000 .gitmodules\0%b' $(bytes $(git rev-parse HEAD)) | tree",
+    ),
 ];
 
 /// Even if the files of the run are sound again: everybody who fetches the branch gets all of its commits.
@@ -356,6 +368,14 @@ echo more >> tracked.txt
         assert_eq!(failure["code"], "bad_object", "{case}: {detail:#}");
         assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before, "{case}");
         workspace.git(&["fsck", "--strict"]);
+        let left = std::fs::read_dir(workspace.root.join(".git/workerctl")).unwrap();
+        let names = left.map(|entry| entry.unwrap().file_name());
+        let mut names = names.map(|name| name.to_string_lossy().into_owned());
+        assert_eq!(
+            names.find(|name| name.starts_with("import-")),
+            None,
+            "{case}"
+        );
     }
 }
 

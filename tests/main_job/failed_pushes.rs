@@ -53,7 +53,7 @@ fn changed(workspace: &Workspace) -> String {
 fn has_finding(doctor: &Done, name: &str) -> bool {
     let value = doctor.value();
     let mut findings = value["findings"].as_array().unwrap().iter();
-    findings.any(|finding| finding["name"] == name && finding["state"] == "bad")
+    findings.any(|finding| finding["name"] == name && finding["state"] == "error")
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_failed_push_is_shown_everywhere_until_a_daemon_has_pushed() {
         (&json!("origin"), &json!("main"))
     );
     assert_eq!(
-        (&push["runs"], &push["try_count"]),
+        (&push["runs"], &push["attempt_count"]),
         (&json!([run, other]), &json!(2))
     );
     assert_eq!(push["commit"], local_tip(&workspace));
@@ -194,7 +194,7 @@ fn a_push_that_hangs_holds_no_other_run_and_can_be_cancelled() {
         .value();
     assert!(detail["summary"]["push_error"].is_string(), "{detail}");
     let [push] = failed(&workspace).try_into().unwrap();
-    assert_eq!(push["next_try"], Value::Null, "{push}");
+    assert_eq!(push["next_attempt_at"], Value::Null, "{push}");
     accept(&workspace);
     workspace.run(&["reload"]).expect_code(0);
     eventually("it is pushed", || {

@@ -9,7 +9,7 @@ use crate::workspace::{Workspace, eventually, skip};
 fn errors_of_doctor(workspace: &Workspace) -> Vec<String> {
     let doctor = workspace.run(&["doctor", "--json"]).expect_code(1).value();
     let findings = doctor["findings"].as_array().unwrap().iter();
-    let bad = findings.filter(|finding| finding["state"] == "bad");
+    let bad = findings.filter(|finding| finding["state"] == "error");
     bad.map(|finding| finding["message"].as_str().unwrap().to_owned())
         .collect()
 }

@@ -72,7 +72,7 @@ fn refused(workspace: &Workspace, arguments: &[&str], exit: i32) -> String {
 
 fn kept_runs(workspace: &Workspace) -> Vec<String> {
     let status = workspace.json(&["status"]);
-    let kept = status["kept"].as_array().unwrap().iter();
+    let kept = status["kept_runs"].as_array().unwrap().iter();
     let kept: Vec<_> = kept
         .map(|one| one["run"].as_str().unwrap().to_owned())
         .collect();

@@ -73,7 +73,10 @@ fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
         assert!(!told.stderr.contains("in this process"), "{told:?}");
         assert!(told.stderr.contains(&process), "{told:?}");
         assert!(!told.stderr.contains("starts one"), "{told:?}");
-        assert!(!told.stderr.contains("`workerctl drain`"), "{told:?}");
+        assert!(
+            !told.stderr.contains("`workerctl daemon drain`"),
+            "{told:?}"
+        );
     }
     daemon.stop();
 }
@@ -203,14 +206,14 @@ fn a_daemon_writes_the_lock_of_its_workspace_anew_and_is_found_by_it() {
     let lock = workspace.read(".workerctl/lock");
     assert!(lock.is_some());
     workspace.git(&["clean", "-xfdq"]);
-    eventually("the lock is written anew", || {
+    eventually("the lock is created again", || {
         (workspace.read(".workerctl/lock") == lock).then_some(())
     });
     let status = workspace.start(&mut elsewhere(&workspace, &["status", "--json"]));
     let status = status.end().expect_code(0).value();
     let pid = daemon.pid().as_raw_nonzero().get();
     assert_eq!(status["pid"], pid, "{status}");
-    let told = "removed or replaced, for instance by `git clean -x`";
+    let told = "removed or replaced, for example by `git clean -x`";
     eventually("the log tells of it", || {
         daemon.log().contains(told).then_some(())
     });
@@ -367,7 +370,7 @@ fn a_directory_that_is_no_workspace_stays_as_it_is() {
     let findings = told["findings"].as_array().unwrap();
     let names: Vec<_> = findings.iter().map(|one| &one["name"]).collect();
     assert_eq!(names[..2], ["workspace", "zones"], "{told}");
-    assert_eq!(findings[0]["state"], "bad", "{told}");
+    assert_eq!(findings[0]["state"], "error", "{told}");
     let hint = findings[0]["hints"][0].as_str().unwrap();
     assert!(hint.contains("workerctl init"), "{told}");
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
@@ -434,7 +437,7 @@ fn what_is_asked_for_wrongly_is_told_once_and_with_what_helps() {
     assert!(quiet.stderr.contains("exit"), "{quiet:?}");
     let option = ["run", "good", "--param", "a=x"];
     let option = workspace.run(&option).expect_code(2).stderr;
-    assert!(option.contains("inputs are given as `-i a=x`"), "{option}");
+    assert!(option.contains("inputs are given as `a=x`"), "{option}");
     assert!(!option.contains("as a value"), "{option}");
     let since = ["runs", "--since", "yesterday"];
     let since = workspace.run(&since).expect_code(2).stderr;

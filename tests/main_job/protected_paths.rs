@@ -187,6 +187,7 @@ fn no_working_directory_is_created_through_a_link() {
   - id: plants
     description: d
     mutating: true
+    approval_required: true
     cwd: sub/deep
     run: 'cd ../.. && rm -rf sub && ln -s "$HOME/victim" sub'
     verification: [{command: 'true'}]
@@ -227,10 +228,13 @@ fn a_landed_directory_that_looks_like_a_repository_is_none() {
 }
 
 /// Skills that each write one file, with the code of the refusal.
-const INDIRECT: [(&str, &str, &str); 9] = [
+const INDIRECT: [(&str, &str, &str); 12] = [
     ("path", "bin/git", "definitions_changed"),
     ("path_link", "linked/tool", "definitions_changed"),
     ("interpreter", "tools/second", "definitions_changed"),
+    ("link_interpreter", "linked/outer", "definitions_changed"),
+    ("inner_interpreter", "linked/inner", "definitions_changed"),
+    ("path_interpreter", "tools/of_path", "definitions_changed"),
     ("check", "tools/lint", "definitions_changed"),
     ("wake", "tools/wake", "definitions_changed"),
     ("other_checkout", "tools/elsewhere", "definitions_changed"),
@@ -273,7 +277,8 @@ fn no_result_changes_what_others_execute_or_obey() {
         ("tools/lint", "#!/bin/sh\n"),
         ("tools/wake", "#!/bin/sh\n"),
         ("tools/elsewhere", "#!/bin/sh\n"),
-        ("linked/tool", "#!/bin/sh\n"),
+        ("linked/inner", "#!/bin/sh\n"),
+        ("tools/of_path", "#!/bin/sh\n"),
         ("docs/llm.md", "x\n"),
         ("docs/rules/r.md", "x\n"),
         ("keys/secret", "long-enough-secret\n"),
@@ -284,8 +289,13 @@ fn no_result_changes_what_others_execute_or_obey() {
     std::fs::create_dir(workspace.root.join(".claude")).unwrap();
     symlink("../docs/rules", workspace.root.join(".claude/rules")).unwrap();
     std::fs::create_dir(workspace.home.join("bin")).unwrap();
+    let root = workspace.root.display();
+    workspace.write("linked/tool", &format!("#!{root}/linked/outer\n"));
+    workspace.write("linked/outer", &format!("#!{root}/linked/inner\n"));
     let tool = workspace.root.join("linked/tool");
     symlink(tool, workspace.home.join("bin/tool")).unwrap();
+    let plain = format!("#!{root}/tools/of_path\n");
+    std::fs::write(workspace.home.join("bin/plain"), plain).unwrap();
     workspace.commit_all("tools");
     workspace.git(&[
         "worktree",

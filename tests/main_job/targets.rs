@@ -283,22 +283,22 @@ fn paths_of_another_repository_are_refused_by_name_and_nothing_changes() {
         (
             "inner",
             "output_in_other_repository",
-            "the output `inner/r.md` lies in the repository",
+            "the output `inner/r.md` is in the repository",
         ),
         (
             "outer",
             "output_in_other_repository",
-            "the output `r.md` lies outside of the repository",
+            "the output `r.md` is outside of the repository",
         ),
         (
             "lends",
             "path_in_other_repository",
-            "`local: .env` lies outside of the repository",
+            "`local: .env` is outside of the repository",
         ),
         (
             "keeps",
             "path_in_other_repository",
-            "`keep: build` lies outside of the repository",
+            "`keep: build` is outside of the repository",
         ),
     ] {
         let done = workspace.run(&["run", skill]).expect_code(4);
@@ -316,4 +316,38 @@ fn paths_of_another_repository_are_refused_by_name_and_nothing_changes() {
         tip(&workspace, "main"),
         workspace.git(&["rev-parse", "HEAD"]).trim()
     );
+}
+
+#[test]
+fn a_new_file_below_what_has_become_a_file_or_link_is_a_conflict() {
+    let stop = Gate::text("g");
+    let workspace = Workspace::with_skills(&format!(
+        "  - {{id: below, description: d, mutating: true, run: '{stop}; mkdir -p docs; echo x > docs/q'}}\n  - {{id: above, description: d, mutating: true, run: '{stop}; echo x > fresh'}}\n"
+    ));
+    let rows = [
+        ("below", "git rm -rq docs; echo x > docs"),
+        ("below", "git rm -rq docs; ln -s tracked.txt docs"),
+        ("above", "mkdir fresh; echo x > fresh/x"),
+    ];
+    let mut gate = Gate::new(&workspace, "g");
+    for (skill, change) in rows {
+        workspace.write("docs/a", "x\n");
+        workspace.commit_all("a directory");
+        let mut command = workspace.workerctl(&["run", skill, "--json"]);
+        let run = workspace.start(&mut command);
+        gate.reached();
+        let mut shell = workspace.program("sh");
+        workspace.start(shell.arg("-c").arg(change)).end();
+        workspace.commit_all("something else");
+        let moved = workspace.git(&["rev-parse", "HEAD"]);
+        gate.pass();
+        let detail = run.end().value();
+        let summary = &detail["summary"];
+        let code = &summary["outcome"]["failure"]["code"];
+        assert_eq!(code, "conflict", "{change}: {detail}");
+        assert!(summary["kept_commit"].is_string(), "{detail}");
+        assert_eq!(workspace.git(&["rev-parse", "HEAD"]), moved);
+        workspace.git(&["rm", "-rq", "--ignore-unmatch", "docs", "fresh"]);
+        workspace.commit_all("begin again");
+    }
 }

@@ -95,7 +95,7 @@ fn a_log_that_was_changed_is_found_by_every_command_that_tells_of_threads() {
     expect_told(&workspace, &log, &told);
 
     fs::write(&log, edited(&whole, "\"two\"", None)).unwrap();
-    let told = format!("line {next} stands where line {at} is due");
+    let told = format!("line {next} is where line {at} is due");
     expect_told(&workspace, &log, &told);
 
     // The last two lines, up to the end of a line.
@@ -351,8 +351,8 @@ fn a_progress_bar_leaves_its_last_form_and_room_for_what_follows() {
         .map(|line| line["text"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["done", "after"]);
-    assert_eq!(lines[0]["rewrites"], 300_001);
-    assert_eq!(lines[1].get("rewrites"), None);
+    assert_eq!(lines[0]["carriage_returns"], 300_001);
+    assert_eq!(lines[1].get("carriage_returns"), None);
 }
 
 #[test]

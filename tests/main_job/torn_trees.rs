@@ -135,7 +135,7 @@ fn a_run_whose_tree_is_torn_is_unknown_and_the_next_one_has_a_new_tree() {
             "{what}: {detail}"
         );
         let said = detail.to_string();
-        assert!(said.contains("the next run makes"), "{what}: {said}");
+        assert!(said.contains("the next run recreates"), "{what}: {said}");
         assert!(
             !said.contains("git fsck") && !said.contains("seems to be damaged"),
             "{what}: {said}"

@@ -164,3 +164,40 @@ fn what_checks_and_hooks_do_with_git_is_no_part_of_the_result() {
         );
     }
 }
+
+/// No commit has outputs that git ignores; checks saw them. A large output has no digest.
+#[test]
+fn an_output_that_a_hook_changes_after_the_checks_is_not_published() {
+    let skill = |id: &str, run: &str, hook: &str| {
+        format!(
+            "  - id: {id}\n    description: d\n    mutating: true\n    \
+             interface: {{outputs: [{{name: o, type: file, destination: ign/o}}]}}\n    \
+             run: 'mkdir -p ign; {run}'\n    verification: [{{command: 'test -s {{o}}'}}]\n    \
+             hooks: {{post_tools: ['{hook}']}}\n"
+        )
+    };
+    let workspace = Workspace::with_skills(
+        &[
+            skill("small", "echo good > {o}", "echo evil > ign/o"),
+            skill("removed", "echo good > {o}", "rm ign/o; exit 2"),
+            skill(
+                "large",
+                "truncate -s 65M {o}",
+                "printf evil | dd of=ign/o conv=notrunc",
+            ),
+            skill("read", "echo good > {o}", "grep good ign/o"),
+        ]
+        .concat(),
+    );
+    workspace.write(".gitignore", "ign/\n");
+    workspace.commit_all("ignored");
+    for name in ["small", "removed", "large"] {
+        let detail = workspace.run(&["run", name, "--json"]).value();
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "hook_changed_result", "{name}: {detail}");
+        assert!(message(&detail).contains("`ign/o`"), "{}", message(&detail));
+        assert_eq!(workspace.read("ign/o"), None, "{name}");
+    }
+    workspace.run(&["run", "read"]).expect_code(0);
+    assert_eq!(workspace.read("ign/o").as_deref(), Some("good\n"));
+}

@@ -82,9 +82,9 @@ fn a_daemon_keeps_its_configuration_until_a_wider_one_is_accepted() {
     ] {
         workspace.write("workerctl.yaml", &format!("timezone: UTC\n{wider}\n"));
         let held = until(&workspace, wider, |status| {
-            status["held_config"].is_string()
+            status["config_fallback_reason"].is_string()
         });
-        let why = held["held_config"].as_str().unwrap();
+        let why = held["config_fallback_reason"].as_str().unwrap();
         let key = wider.split(':').next().unwrap();
         assert!(why.contains(&format!("`{key}` changed")), "{why}");
         assert_eq!(
@@ -92,26 +92,28 @@ fn a_daemon_keeps_its_configuration_until_a_wider_one_is_accepted() {
             "no part of it is in force"
         );
         workspace.write("workerctl.yaml", "timezone: Europe/Berlin\n");
-        until(&workspace, "back", |status| status["held_config"].is_null());
+        until(&workspace, "back", |status| {
+            status["config_fallback_reason"].is_null()
+        });
     }
     workspace.write("workerctl.yaml", &format!("timezone: UTC\n{ALLOW}"));
     until(&workspace, "held", |status| {
-        status["held_config"].is_string()
+        status["config_fallback_reason"].is_string()
     });
     let shown = workspace.run(&["status"]).expect_code(0).stdout;
     assert!(
-        shown.contains("commit it, or run `workerctl reload`"),
+        shown.contains("commit it, or run `workerctl daemon reload`"),
         "{shown}"
     );
     let doctor = workspace.run(&["doctor"]).stdout;
     assert!(
-        doctor.contains("commit it, or run `workerctl reload`"),
+        doctor.contains("commit it, or run `workerctl daemon reload`"),
         "{doctor}"
     );
     workspace.run(&["reload"]).expect_code(0);
     let reloaded = status(&workspace);
     assert_eq!(reloaded["timezone"], "UTC");
-    assert!(reloaded["held_config"].is_null(), "{reloaded}");
+    assert!(reloaded["config_fallback_reason"].is_null(), "{reloaded}");
 
     workspace.configure("timezone: Asia/Tokyo\nsandbox: off\n");
     until(&workspace, "the commit", |status| {

@@ -15,8 +15,7 @@ const SKILLS: &str = "
   - id: writes
     description: Writes a file
     mutating: true
-    push: backup
-    hooks: {pre_tools: ['true before'], post_commit: ['true after']}
+    hooks: {post_tools: ['true before'], post_commit: ['true after']}
     run: |
       echo {text} > {report}
       true 'branch: other'
@@ -67,7 +66,6 @@ fn a_person_is_shown_what_would_run_and_decides() {
         "Run `w/writes`? It changes things.",
         "input text: a\\nbranch: other",
         "branch: main, where its result lands as a commit",
-        "pushes: the branch to `backup`",
         "hook: true before",
         "hook: true after",
         "writes: reports/x.md",

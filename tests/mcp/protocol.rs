@@ -245,7 +245,7 @@ fn all_tools_are_there() {
     assert_eq!(always, ["skill", "list_skills"]);
     for tool in tools {
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
-        let page = include_str!("../../docs/mcp.md");
+        let page = include_str!("../../docs/reference/mcp.md");
         assert!(
             page.contains(&format!("| `{}`", tool["name"].as_str().unwrap())),
             "{tool}"

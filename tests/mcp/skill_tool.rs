@@ -278,7 +278,7 @@ fn what_may_not_be_read_is_skipped_and_logged() {
     let path = workspace.root.join(".claude/skills/shut/SKILL.md");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::read(&path).is_ok() {
-        skip("whoever runs this may read everything; a pipe stands in for the file");
+        skip("whoever runs this may read everything; a pipe is in for the file");
         std::fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -411,7 +411,7 @@ fn skills_for_people_and_untrusted_ones_are_not_handed_to_a_model() {
         !description.contains("<name>git</name>") && !description.contains("private"),
         "{description}"
     );
-    assert!(load(&mut client, "git").contains("nobody has trusted it"));
+    assert!(load(&mut client, "git").contains("it is not trusted"));
     assert!(load(&mut client, "private").contains("it is for people"));
     let listed = client.call("list_skills", &json!({"query": "git deploy"}));
     let only = json_of(&listed)[0].clone();
@@ -422,5 +422,5 @@ fn skills_for_people_and_untrusted_ones_are_not_handed_to_a_model() {
     );
     let run = client.call("use_skill", &json!({"skill": "git"}));
     assert_eq!(run["isError"], true);
-    assert!(text_of(&run).contains("nobody has trusted it"), "{run}");
+    assert!(text_of(&run).contains("it is not trusted"), "{run}");
 }

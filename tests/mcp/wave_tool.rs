@@ -209,7 +209,7 @@ fn names_are_judged_by_the_tool_and_not_by_its_schema() {
         assert_eq!(told["success"], false, "{result}");
         assert_eq!(told["errorDetails"]["type"], "skill_not_found", "{result}");
     }
-    // An empty one is the difference that `docs/contracts.md` records.
+    // An empty one is the difference that `docs/dev/contracts.md` records.
     let refused = client.refusal("Skill", &json!({"skill_name": ""}));
     assert_eq!(
         refused,

@@ -132,8 +132,8 @@ fn its_files_are_loaded_and_nothing_outside_of_it() {
         ("review", "link.md", "leads out"),
         ("free", ".git/config", "of which nothing is read"),
         ("free", "/etc/hostname", "is not relative"),
-        ("page", "secret.txt", "is a file of its own"),
-        ("inline", "x", "stands in worker.yaml"),
+        ("page", "secret.txt", "is a single file"),
+        ("inline", "x", "is defined in worker.yaml"),
     ] {
         let (text, is_error) = load(skill, path);
         assert!(

@@ -170,7 +170,7 @@ fn a_token_of_the_services_own_is_taken_from_its_file() {
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
-        refused("it belongs to somebody else");
+        refused("it belongs to another user");
         std::os::unix::fs::chown(&file, Some(0), None).unwrap();
     } else {
         println!("skipped: a token of another user needs root");

@@ -78,7 +78,7 @@ fn a_session_does_not_outlive_its_daemon_and_the_token_does() {
         crate::workspace::eventually("the end", || (!daemon.lives()).then_some(()));
         start(workspace)
     };
-    assert_eq!(session.status(), 404, "clients begin anew then");
+    assert_eq!(session.status(), 404, "clients start again then");
     assert_eq!(kept(&host).trim(), token);
     next.stop();
 }

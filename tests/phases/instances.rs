@@ -157,7 +157,10 @@ fn doctor_tells_of_a_daemon_that_keeps_runs_elsewhere() {
         "{same:?}"
     );
     let other = told(&workspace.home.join("state"));
-    let care: Vec<_> = other.iter().filter(|one| one["state"] == "care").collect();
+    let care: Vec<_> = other
+        .iter()
+        .filter(|one| one["state"] == "warning")
+        .collect();
     let shown = workspace.state().display().to_string();
     assert_eq!(care.len(), 1, "{other:?}");
     let hint = care[0]["hints"][0].as_str().unwrap();

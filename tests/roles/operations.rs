@@ -116,6 +116,12 @@ fn each_operation_needs_the_role_that_the_table_and_the_document_say() {
     assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");
     let (_, body) = wakes(Person::new(NOBODY, &[]));
     assert!(body.contains(r#""code":"notify_nobody""#), "{body}");
+    // Nor run the programs of models.
+    let asks = |who| ask_with(who, &socket, ("POST", "/v1/probe"), r#"{"model":"none"}"#);
+    let (status, body) = asks(READER);
+    assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");
+    let (_, body) = asks(Person::new(NOBODY, &[]));
+    assert!(!body.contains(r#""code":"role""#), "{body}");
     for method in ["GET", "POST", "DELETE"] {
         let (status, body) = ask(READER, &socket, method, "/mcp");
         assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");

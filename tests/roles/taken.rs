@@ -62,7 +62,7 @@ fn another_user_is_recorded_by_the_name_that_the_kernel_gives() {
     });
     let (_, detail) = bed.workspace.wait(run);
     assert_eq!(detail["submitted_by"], "nobody", "{detail}");
-    for act in detail["acts"].as_array().unwrap() {
+    for act in detail["audit"].as_array().unwrap() {
         assert_eq!(act["by"], "nobody", "{detail}");
     }
     daemon.stop();

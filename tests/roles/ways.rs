@@ -117,7 +117,7 @@ fn a_directory_that_keeps_them_out_is_named_by_the_log_and_by_doctor() {
         all.find(is_it).unwrap()
     };
     let told = found();
-    assert_eq!(told["state"], "bad", "{told}");
+    assert_eq!(told["state"], "error", "{told}");
     let hint = told["hints"][0].as_str().unwrap();
     assert!(
         hint.contains(&remedy) && hint.contains("RuntimeDirectoryMode=0755"),

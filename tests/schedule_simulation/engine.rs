@@ -216,9 +216,9 @@ impl<'a> Turn<'a> {
                 Next::Wait(wake) => return wake,
                 Next::Hold(until) => return Some(until),
                 Next::Again => {}
-                Next::Fire { slot, fate } => {
+                Next::Fire { slot, status } => {
                     let active = self.start(new_run(), mono_ms);
-                    self.rows.push(self.state.fired(slot, fate, active, now));
+                    self.rows.push(self.state.fired(slot, status, active, now));
                     self.runs.push((active, slot));
                 }
             }

@@ -352,7 +352,7 @@ impl World {
                 "seed {seed}, {id}: {row:?}"
             );
             assert_eq!(
-                row.fate.is_run(),
+                row.status.is_run(),
                 row.run.is_some(),
                 "seed {seed}, {id}: {row:?}"
             );
@@ -363,10 +363,10 @@ impl World {
             rows.len() as u64,
             "seed {seed}, {id}: rows are counted"
         );
-        for (fate, total) in &state.totals {
-            let of_fate = rows.values().filter(|row| row.fate == *fate);
-            let sum: u64 = of_fate.filter_map(|row| row.count).sum();
-            assert_eq!(*total, sum, "seed {seed}, {id}: {fate:?} is counted");
+        for (status, total) in &state.totals {
+            let of_status = rows.values().filter(|row| row.status == *status);
+            let sum: u64 = of_status.filter_map(|row| row.count).sum();
+            assert_eq!(*total, sum, "seed {seed}, {id}: {status:?} is counted");
         }
         due_times
     }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use workerctl::model::schedule::{Fate, SlotRow};
+use workerctl::model::schedule::{SlotRow, SlotStatus};
 use workerctl::model::{Diagnostic, Kind, Problem, RunId, Timestamp};
 use workerctl::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, ChangeStatus, Changes, Control,
@@ -136,7 +136,7 @@ pub(crate) fn line(number: u64) -> LogLine {
         stream: LogStream::Stdout,
         text: format!("line {number}\n\nevent: end\r\u{2028}\u{1b}[2J"),
         continued: false,
-        rewrites: 0,
+        carriage_returns: 0,
     }
 }
 
@@ -378,8 +378,8 @@ impl Control for Scripted {
 
     fn probe(&self, _request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
         Ok(vec![Probe {
-            what: "output".to_owned(),
-            works: false,
+            subject: "output".to_owned(),
+            ok: false,
             message: "outputs cannot be written".to_owned(),
             hints: vec!["look at the unit".to_owned()],
         }])
@@ -427,16 +427,16 @@ impl Control for Scripted {
 
     fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
         let at = Timestamp::from_millis(0);
-        let row = SlotRow::one(at, Fate::Ran, at);
+        let row = SlotRow::one(at, SlotStatus::Ran, at);
         Ok(SlotView::of(&request.schedule, &row))
     }
 
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
         Ok(vec![BackfillSlot {
             slot: Timestamp::from_millis(query.from_ms),
-            fate: None,
+            status: None,
             run: None,
-            not_because: None,
+            skip_reason: None,
         }])
     }
 
@@ -446,7 +446,7 @@ impl Control for Scripted {
             workers: 1,
             skills: 1,
             problems: Vec::new(),
-            reread: 1,
+            reloaded: 1,
         })
     }
 

@@ -129,7 +129,7 @@ fn it_is_installed(installed: &Installed<'_>, package: &Package) {
         let mut all = findings.as_array().unwrap().iter();
         all.find(|one| one["name"] == name).unwrap().clone()
     };
-    assert_eq!(of("workspace")["state"], "bad", "{findings}");
+    assert_eq!(of("workspace")["state"], "error", "{findings}");
     let unit = of("unit");
     let serves = "serves /srv/workerctl, where there is no workspace";
     assert!(

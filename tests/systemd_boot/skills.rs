@@ -141,7 +141,7 @@ impl Service<'_> {
         let outcome = &refused["summary"]["outcome"]["failure"];
         assert_eq!(outcome["code"], "sandbox", "{refused}");
         let message = outcome["message"].as_str().unwrap();
-        assert!(message.contains("docs/security.md"), "{message}");
+        assert!(message.contains("docs/reference/sandbox.md"), "{message}");
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/private.conf");
         allow(&fs::read_to_string(shipped).unwrap());
         let done = contained().expect_code(0).value();

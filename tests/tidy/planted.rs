@@ -6,7 +6,7 @@ use crate::Violations;
 use crate::source::{root, rust_files};
 
 const ENTRIES: &str = ".ci/planted.txt";
-const PAGE: &str = "docs/reliability.md";
+const PAGE: &str = "docs/dev/reliability.md";
 const HEADING: &str = "\n## Planted bugs\n";
 
 /// One change of an entry, with the line in which it begins.
@@ -97,7 +97,7 @@ fn every_planted_bug_fits_the_tree_and_stands_in_the_page() {
     let section = section.split("\n## ").next().unwrap_or(section);
     for (line, row) in &entries.rows {
         if !section.lines().any(|said| said == row) {
-            let what = "is not in docs/reliability.md, or says something else there: `.ci/planted --table`";
+            let what = "is not in docs/dev/reliability.md, or says something else there: `.ci/planted --table`";
             violations.add(ENTRIES, *line, what);
         }
     }

@@ -101,11 +101,7 @@ fn the_top_level_is_what_the_map_says() {
     for path in files() {
         let top = path.split('/').next().unwrap_or(&path);
         if !TOP.contains(&top) {
-            violations.add(
-                &path,
-                1,
-                "stands at the top level without a place in the map",
-            );
+            violations.add(&path, 1, "is at the top level, but is not in the map");
         }
     }
     violations.none();
@@ -183,12 +179,10 @@ fn documented_problem_codes_are_those_of_the_code() {
             || found(&code.replace('-', "_"))
             || (code.ends_with("-unsupported") && sources.contains("{key}-unsupported"))
     };
-    let page = std::fs::read_to_string(root().join("docs/definitions.md")).unwrap();
-    let (_, problems) = page.split_once("\n## Problems\n").unwrap();
+    let page = std::fs::read_to_string(root().join("docs/reference/problems.md")).unwrap();
     let mut violations = Violations::default();
-    let before = page.lines().count() - problems.lines().count();
     let mut count = 0;
-    for (at, line) in problems.lines().enumerate() {
+    for (at, line) in page.lines().enumerate() {
         let Some(cell) = line
             .strip_prefix("| `")
             .and_then(|rest| rest.split(" |").next())
@@ -199,8 +193,8 @@ fn documented_problem_codes_are_those_of_the_code() {
             count += 1;
             if !exists(code) {
                 violations.add(
-                    "docs/definitions.md",
-                    before + at + 1,
+                    "docs/reference/problems.md",
+                    at + 1,
                     format_args!("nothing reports `{code}`"),
                 );
             }
@@ -213,7 +207,7 @@ fn documented_problem_codes_are_those_of_the_code() {
 /// A page that says which test shows a promise is only worth something while that test is there.
 #[test]
 fn every_test_that_a_page_names_exists() {
-    const PAGES: [&str; 2] = ["docs/reliability.md", "docs/threat-model.md"];
+    const PAGES: [&str; 2] = ["docs/dev/reliability.md", "docs/threat-model.md"];
     let tests: BTreeSet<&str> = rust_files()
         .iter()
         .flat_map(|file| file.all.windows(2))
@@ -259,6 +253,28 @@ fn every_row_of_the_threat_model_names_a_test() {
             .unwrap_or_default();
         if !(last.starts_with('`') && last.matches('_').count() >= 2) {
             violations.add(PAGE, at + 1, format_args!("the row names no test"));
+        }
+    }
+    violations.none();
+}
+
+/// `docs/SUMMARY.md` is the table of contents of the site and `docs/README.md` that of the directory.
+#[test]
+fn both_tables_of_contents_list_every_page() {
+    let mut violations = Violations::default();
+    for contents in ["docs/SUMMARY.md", "docs/README.md"] {
+        let text = std::fs::read_to_string(root().join(contents)).unwrap();
+        for path in files() {
+            let page = path
+                .strip_prefix("docs/")
+                .filter(|page| page.ends_with(".md"));
+            let Some(page) = page.filter(|page| !matches!(*page, "SUMMARY.md" | "README.md"))
+            else {
+                continue;
+            };
+            if !text.contains(&format!("]({page})")) {
+                violations.add(contents, 1, format_args!("`{page}` is not listed"));
+            }
         }
     }
     violations.none();

@@ -65,6 +65,20 @@ fn a_published_output_keeps_no_bit_that_changes_the_user() {
     assert_eq!(mode.permissions().mode() & 0o7777, 0o775);
 }
 
+/// Root reads it all the same, and would publish what its owner cannot read.
+#[test]
+fn a_published_output_can_be_read_by_its_owner() {
+    if !walls_or_skip() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let workspace = bed(
+        "  - {id: shut, description: d, interface: {outputs: [{name: r, destination: out/r}]}, run: 'echo x > {r}; chmod 0 {r}'}\n",
+    );
+    assert_eq!(outcome(&run(&workspace, "shut")), "succeeded");
+    let mode = std::fs::metadata(workspace.root.join("out/r")).unwrap();
+    assert_eq!(mode.permissions().mode() & 0o7777, 0o400);
+}
+
 #[test]
 fn what_a_person_approves_is_shown_whole() {
     let run_text = "printf '*.sh -diff\\n' > .gitattributes; echo EVIL-LINE > s.sh; git add -A; GIT_AUTHOR_NAME=Mallory git commit -q -m 'all mine'; echo TAKEN-BACK > gone.txt; git add -A; git commit -q -m more; git rm -q gone.txt; rm tracked.txt; ln -s /etc/passwd tracked.txt";

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
-use crate::{bed, outcome, run, walls_or_skip};
+use crate::{bed, containers_or_skip, furnish, outcome, run, walls_or_skip};
 
 /// Each check with a command and each hook says which walls it had.
 fn levels_are_recorded(detail: &Value, skill: &str) {
@@ -120,4 +121,27 @@ fn git_finds_its_settings_where_little_else_may_be_read() {
     }
     let detail = run(&workspace, "narrow");
     assert_eq!(outcome(&detail), "succeeded", "{detail}");
+}
+
+/// `/` is the default, which shows no temporary files of others; `/tmp` shows them, but they cannot be changed.
+#[test]
+fn a_container_shows_temporary_files_only_if_they_are_granted() {
+    let outside = std::path::Path::new("/var/tmp");
+    if !containers_or_skip() || !outside.is_dir() {
+        return;
+    }
+    let probe = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    let probe = probe.path().display();
+    let workspace = Workspace::below(outside);
+    furnish(
+        &workspace,
+        &format!(
+            "  - {{id: all, description: d, sandbox: {{level: private, reads: [/]}}, run: 'test ! -e {probe} && echo x > /tmp/x'}}\n  \
+               - {{id: named, description: d, sandbox: {{level: private, reads: [/, /tmp]}}, run: 'test -e {probe} && ! touch /tmp/x'}}\n"
+        ),
+    );
+    for skill in ["all", "named"] {
+        let detail = run(&workspace, skill);
+        assert_eq!(outcome(&detail), "succeeded", "{skill}: {detail}");
+    }
 }

@@ -46,7 +46,7 @@ fn a_state_directory_in_the_workspace_is_hidden_and_the_rest_is_shown() {
 
 #[test]
 fn the_documentation_lists_exactly_what_is_hidden() {
-    let text = std::fs::read_to_string("docs/security.md").unwrap();
+    let text = std::fs::read_to_string("docs/reference/sandbox.md").unwrap();
     let (_, rest) = text.split_once("<!-- hidden files -->").unwrap();
     let (table, _) = rest.split_once("<!-- end -->").unwrap();
     let listed: BTreeSet<String> = table

@@ -87,7 +87,7 @@ fn the_page_is_served_while_somebody_holds_it_open() {
     let daemon = Daemon::start(&workspace);
     let first = Holder::start(&workspace, &[], &[]);
     let port = first.port();
-    assert_eq!(first.told["stays"], false);
+    assert_eq!(first.told["persistent"], false);
     let body = serde_json::json!({"code": first.code()}).to_string();
     let login = Request::post("/v1/web/login", &body).ask(port).value();
     let token = login["token"].as_str().unwrap();

@@ -51,7 +51,7 @@ impl Host {
     /// A code, as `workerctl web` is given one.
     pub(crate) fn code(&self, more: &[&str]) -> String {
         let told = self.workspace.json(&[&["web", "--no-open"], more].concat());
-        assert_eq!(told["stays"], true, "{told}");
+        assert_eq!(told["persistent"], true, "{told}");
         let login = told["login"].as_str().unwrap();
         let (address, code) = login.split_once("#login=").unwrap();
         assert_eq!(address, format!("http://127.0.0.1:{}/", self.port));

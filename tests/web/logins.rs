@@ -68,7 +68,7 @@ fn a_code_logs_in_once_and_its_token_does_what_its_user_may() {
     assert_eq!(answer.status, 200, "{answer:?}");
     for run in [run, again["run"].as_str().unwrap()] {
         let detail = host.workspace.json(&["show", run]);
-        for act in detail["acts"].as_array().unwrap() {
+        for act in detail["audit"].as_array().unwrap() {
             assert_eq!(act["by"], json!(own), "{detail}");
         }
     }

@@ -47,7 +47,7 @@ pub(crate) fn wait_for_rows(workspace: &Workspace, schedule: &str, more: usize) 
 /// Waits until the daemon has looked at what a schedule waits for, so that the next change is one.
 pub(crate) fn wait_until_seen(workspace: &Workspace, schedule: &str) {
     eventually("the daemon looks", || {
-        (view(workspace, schedule)["seen"] == true).then_some(())
+        (view(workspace, schedule)["observed"] == true).then_some(())
     });
 }
 

@@ -67,17 +67,22 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// A workspace in a directory of its own.
     pub(crate) fn new() -> Workspace {
-        Workspace::make(None, None)
+        Workspace::make(&std::env::temp_dir(), None, None)
+    }
+
+    /// A workspace with all that belongs to it below another directory than the usual one.
+    pub(crate) fn below(directory: &Path) -> Workspace {
+        Workspace::make(directory, None, None)
     }
 
     /// A workspace whose repository and state lie on another file system.
     pub(crate) fn on(place: &Path) -> Workspace {
-        Workspace::make(Some(place), Some(place))
+        Workspace::make(&std::env::temp_dir(), Some(place), Some(place))
     }
 
     /// A workspace whose repository alone lies on another file system.
     pub(crate) fn with_repository_on(place: &Path) -> Workspace {
-        Workspace::make(Some(place), None)
+        Workspace::make(&std::env::temp_dir(), Some(place), None)
     }
 
     /// A workspace whose state directory lies in the repository.
@@ -89,10 +94,10 @@ impl Workspace {
         }
     }
 
-    fn make(repository: Option<&Path>, state: Option<&Path>) -> Workspace {
+    fn make(directory: &Path, repository: Option<&Path>, state: Option<&Path>) -> Workspace {
         let directory = tempfile::Builder::new()
             .prefix("workspace-")
-            .tempdir()
+            .tempdir_in(directory)
             .unwrap();
         let base = directory.path().canonicalize().unwrap();
         let made = |path: PathBuf| {

@@ -128,7 +128,7 @@ fn member(view: View<'_>, named: Principal, report: &mut Report) -> Option<Membe
             name.escape_debug()
         ),
         &format!(
-            "`getent {database}` lists them; a number is written without quotes. `workerctl reload` looks again"
+            "`getent {database}` lists them; a number is written without quotes. `workerctl daemon reload` looks again"
         ),
     );
     None

@@ -100,6 +100,17 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     found.paths
 }
 
+/// Returns the interpreters that the first lines of programs name, and those of interpreters that are scripts themselves.
+pub fn interpreters(programs: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
+    let count = programs.len();
+    let mut found = PathCollector {
+        home: None,
+        paths: programs,
+    };
+    found.interpreters(workspace);
+    found.paths.split_off(count)
+}
+
 /// Returns true if commands of a skill may do more than those of a skill that declares nothing.
 fn has_more_rights(skill: &Skill) -> bool {
     let sandbox = skill.sandbox.as_ref();

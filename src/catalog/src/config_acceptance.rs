@@ -100,7 +100,7 @@ fn not_accepted(changed: &[&str]) -> Problem {
         severity: Severity::Warning,
         place: whole_file(CONFIG_FILE),
         message,
-        hint: Some("commit it, or run `workerctl reload`".to_owned()),
+        hint: Some("commit it, or run `workerctl daemon reload`".to_owned()),
         worker: None,
         skill: None,
     }

@@ -1,13 +1,13 @@
 //! Which paths of a repository say what is run: the files that the definitions were read from, under each of their
-//! names, and the places where a new file would be read.
+//! names, the places where a new file would be read, and the directories where a link would lead a run elsewhere.
 
 mod names;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use names::names_within;
 use names::{Names, relative};
+pub use names::{names_within, without_links};
 
 use super::{Catalog, commands};
 use crate::model::WorkerPaths;
@@ -44,6 +44,18 @@ pub struct DefinitionPaths {
     searched: BTreeSet<PathBuf>,
     /// What links on the way to workers lead to, and the links.
     aliases: Vec<(PathBuf, PathBuf)>,
+    /// Working directories and paths of grants. Their content is free, but a link would lead later runs elsewhere.
+    ways: BTreeSet<PathBuf>,
+}
+
+/// Returns the absolute path of a grant of `sandbox`, as it is written.
+pub fn grant_path(workspace: &Path, home: Option<&Path>, text: &str) -> PathBuf {
+    match text.strip_prefix('~') {
+        Some(rest) => home
+            .unwrap_or(Path::new("/"))
+            .join(rest.trim_start_matches('/')),
+        None => workspace.join(text),
+    }
 }
 
 impl Catalog {
@@ -63,6 +75,7 @@ impl Catalog {
                 directories: BTreeSet::new(),
                 searched: BTreeSet::new(),
                 aliases: Vec::new(),
+                ways: BTreeSet::new(),
             },
         };
         collector.workers();
@@ -72,7 +85,24 @@ impl Catalog {
             collector.names.add(&path);
         }
         collector.paths.files.extend(collector.names.found);
+        collector.paths.ways = self.ways(repository);
         collector.paths
+    }
+
+    /// Returns the names in a repository of all working directories and grants.
+    fn ways(&self, repository: &Path) -> BTreeSet<PathBuf> {
+        let mut paths = BTreeSet::new();
+        for skill in self.workers.iter().flat_map(|worker| &worker.skills) {
+            paths.insert(self.root.join(&skill.cwd));
+            let sandbox = skill.sandbox.iter();
+            let grants = sandbox.flat_map(|own| own.write.iter().chain(own.reads.iter().flatten()));
+            paths.extend(grants.map(|text| grant_path(&self.root, self.home.as_deref(), text)));
+        }
+        let mut names = Names::new(repository);
+        for path in &paths {
+            names.add(path);
+        }
+        names.found
     }
 }
 
@@ -80,6 +110,10 @@ impl DefinitionPaths {
     /// Returns true if a change at this path changes what is run. `is_way`: a link or a submodule is put there, which
     /// brings more than its own name.
     pub fn include(&self, path: &Path, is_way: bool) -> bool {
+        self.define(path, is_way) || is_way && holds_one(&self.ways, &names::folded(path))
+    }
+
+    fn define(&self, path: &Path, is_way: bool) -> bool {
         let path = &names::folded(path);
         let is_searched = |directory: &Path| {
             let below = path.strip_prefix(directory).unwrap_or(path);
@@ -100,7 +134,7 @@ impl DefinitionPaths {
     /// Returns true if what may write below a directory, relative to the repository, may change what is run.
     pub fn meet(&self, directory: &Path) -> bool {
         let folded = names::folded(directory);
-        self.include(directory, true) || holds_one(&self.searched, &folded)
+        self.define(directory, true) || holds_one(&self.searched, &folded)
     }
 
     fn defines_worker(&self, path: &Path, is_way: bool) -> bool {

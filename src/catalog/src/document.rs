@@ -153,7 +153,7 @@ fn report_duplicates(source: &Source, node: &Node, is_item: bool, report: &mut R
                     report.error(
                         "duplicate-key",
                         source.place(entry.start),
-                        format!("`{}` stands twice, first in line {line}", entry.key),
+                        format!("`{}` appears twice, first in line {line}", entry.key),
                         hint,
                     );
                     if begins_item {
@@ -248,7 +248,7 @@ fn report_syntax(
         let message = "aliases expand to too many values".to_owned();
         report.error("yaml-aliases", place, message, "write the values out");
     } else if message.contains("recursion limit") && refers_to_itself(source, range.clone()) {
-        let message = "an alias names a value that it stands in".to_owned();
+        let message = "an alias names a value that it is in".to_owned();
         report.error("yaml-aliases", place, message, "write the values out");
     } else if message.contains("recursion limit") {
         report.error("yaml-nesting", place, message, "nest less deeply");

@@ -311,7 +311,7 @@ fn credential_name(view: View<'_>, report: &mut Report) -> Option<String> {
             "credential-name",
             view.place(),
             format!("`{name}` is not the name of a credential"),
-            "write what stands before the `:` of `LoadCredential=`, such as `stripe-key`",
+            "write the part before the `:` of `LoadCredential=`, such as `stripe-key`",
         );
     }
     valid.then_some(name)

@@ -118,7 +118,7 @@ pub(crate) fn of_markdown(
                 report.warning(
                     "comment-before-frontmatter",
                     source.place(at),
-                    "a comment stands before the frontmatter".to_owned(),
+                    "a comment precedes the frontmatter".to_owned(),
                     "begin the file with `---`",
                 );
             }

@@ -248,7 +248,7 @@ fn weigh(
     let place = std::ptr::from_ref(value);
     match weights.get(&place) {
         Some(Some(weight)) => return Ok(*weight),
-        Some(None) => return Err("`$ref` leads back to where it stands".to_owned()),
+        Some(None) => return Err("`$ref` leads back to itself".to_owned()),
         None => {}
     }
     if depth > CHAIN_MAX {

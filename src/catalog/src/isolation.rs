@@ -132,7 +132,7 @@ pub(crate) fn branch(view: View<'_>, report: &mut Report) -> Option<BranchChoice
         report.warning(
             "branch-name",
             named.place(),
-            format!("`branch: {name}` is taken as it stands: no placeholder is filled in"),
+            format!("`branch: {name}` is taken literally: no placeholder is filled in"),
             "write the short name of a branch, such as `reports`",
         );
     }
@@ -249,7 +249,7 @@ fn path(view: View<'_>, key: &str, config: &Config, report: &mut Report) -> Opti
             "path-reserved",
             view.place(),
             format!("`{key}: {shown}` covers `{own}`, which is never a run's own"),
-            "name directories or files beside it",
+            "name directories or files next to it",
         );
         return None;
     }

@@ -81,6 +81,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use commands::interpreters;
 pub use conditions::Conditions;
 pub use executor::NO_EXECUTOR;
 pub use lookup::{ALTERNATIVES_MAX, Lookup};
@@ -133,7 +134,7 @@ pub struct Catalog {
     /// Schedules that can be used, those that are switched off included, sorted by id.
     pub schedules: Vec<Arc<Schedule>>,
     /// Those of them that are as they were before an error, by id, with that error.
-    pub kept_schedules: BTreeMap<String, String>,
+    pub fallback_schedules: BTreeMap<String, String>,
     /// Everything that was found, sorted by place.
     pub problems: Vec<Problem>,
     /// Workers and skills that were rejected.
@@ -240,7 +241,7 @@ impl Catalog {
     }
 
     /// Why its configuration is the former one, if the file is not accepted yet.
-    pub fn held_config(&self) -> Option<&Problem> {
+    pub fn config_fallback_reason(&self) -> Option<&Problem> {
         let mut problems = self.problems.iter();
         problems.find(|problem| problem.code == config_acceptance::NOT_ACCEPTED)
     }

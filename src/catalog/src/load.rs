@@ -82,7 +82,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         zones,
         workers: assembly.workers,
         schedules,
-        kept_schedules: kept,
+        fallback_schedules: kept,
         problems: assembly.problems,
         rejected: assembly.rejected,
         config,
@@ -128,7 +128,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         schedules: previous
             .map(|known| known.schedules.clone())
             .unwrap_or_default(),
-        kept_schedules: previous
+        fallback_schedules: previous
             .map(|known| known.schedules.iter())
             .unwrap_or_default()
             .map(|schedule| (schedule.id.to_string(), problem.message.clone()))

@@ -190,7 +190,7 @@ fn address(view: View<'_>, report: &mut Report) -> Option<AddressSource> {
             report.note(
                 WEBHOOK_LITERAL,
                 view.place(),
-                "whoever reads this file can use the address of `webhook`".to_owned(),
+                "every reader of this file can use the address of `webhook`".to_owned(),
                 "keep it elsewhere where it is a secret: `env:NAME`, `credential:NAME` or `file:/path`",
             );
             Some(AddressSource::Written(url))

@@ -125,7 +125,7 @@ impl Reading<'_> {
         if let Some(first) = self.registry.entries.get(&key) {
             if first.directory != directory {
                 let message = format!(
-                    "`{id}` stands twice, with `{}` in line {} and with `{directory}` here: neither decides",
+                    "`{id}` appears twice, with `{}` in line {} and with `{directory}` here: neither decides",
                     first.directory, first.place.line
                 );
                 self.report

@@ -196,7 +196,7 @@ fn refuse(
         } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
             Some("is another user's home, which is not looked up")
         } else if key == "write" && text.split('/').any(|part| part == ".git") {
-            Some("lies in a repository's own files, which are never granted")
+            Some("is in a repository's own files, which are never granted")
         } else if key == "write"
             && is_relative
             && (matches!(parts.first(), Some(&(".workerctl" | "workerctl.yaml")))

@@ -7,7 +7,7 @@ use crate::model::Place;
 
 /// What helps where something that was read before is used instead of what a file says now.
 pub(super) const REPAIR: &str =
-    "repair the file: it is read anew within seconds, or at once by `workerctl reload`";
+    "repair the file: it is read again within seconds, or at once by `workerctl daemon reload`";
 
 /// The text of one definition file; offsets are bytes from its start.
 #[derive(Debug, Clone)]

@@ -23,8 +23,8 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
     ),
     (
         &["control characters"],
-        "an invisible control character stands in the text",
-        "remove the control character, or type the line anew",
+        "an invisible control character is in the text",
+        "remove the control character, or type the line again",
     ),
     (
         &["end of stream", "document indicator"],
@@ -144,7 +144,10 @@ fn closing_quote(text: &str) -> Option<usize> {
     None
 }
 
-const TAB: (&str, &str) = ("a tab stands where only spaces may", "indent with spaces");
+const TAB: (&str, &str) = (
+    "a tab is used where only spaces are allowed",
+    "indent with spaces",
+);
 
 const UNKNOWN: (&str, &str) = (
     "the line is not written as `key: value`",

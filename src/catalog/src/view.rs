@@ -324,7 +324,7 @@ impl<'a> View<'a> {
                 let hint = match error {
                     DurationError::TooLong => "write at most `366d`",
                     DurationError::NotPositive => {
-                        "write a duration above zero, such as `1s` or `15m`"
+                        "write a duration above zero, such as `1s` or `15m`; every limit is finite, at most `366d`"
                     }
                     DurationError::Shape => {
                         "write a number with a unit: `30s`, `15m`, `1h30m`, `1d`"

@@ -228,7 +228,7 @@ impl Search<'_> {
                 self.report.warning(
                     "definition-ignored",
                     whole_file(&format!("{path}/worker.yml")),
-                    "`worker.yaml` stands beside it and is read instead".to_owned(),
+                    "`worker.yaml` exists next to it and is read instead".to_owned(),
                     "remove one of them",
                 );
                 Some("worker.yaml".to_owned())

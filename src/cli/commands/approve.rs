@@ -15,18 +15,18 @@ use crate::protocol::{ApproveRequest, RunDetail};
     since it was shown is not."
 )]
 pub(crate) struct Args {
-    /// Id of the run, or any unique beginning or end of it
+    /// Run id, or any unique prefix or suffix of it
     run: String,
-    /// What to add, for whoever reads the thread
+    /// Note to record in the thread
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Approve only what `show` gave this digest, or one that begins so
+    /// Approve only if `show` prints this digest, or one with this prefix
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
-    /// Return as soon as it is approved; needs a daemon
+    /// Exit after the approval without following the run; needs a daemon
     #[arg(long, conflicts_with = "quiet")]
     no_wait: bool,
-    /// Show only how it ended
+    /// Print only the outcome
     #[arg(short, long)]
     quiet: bool,
 }

@@ -9,9 +9,9 @@ use crate::protocol::CancelRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     run: String,
-    /// End its processes at once instead of asking them first
+    /// Kill its processes instead of sending SIGTERM first
     #[arg(long)]
     now: bool,
 }

@@ -14,9 +14,9 @@ use crate::model::{Diagnostic, Kind, Problem};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only what lies at or below this path
+    /// Only definitions at or below this path
     path: Option<PathBuf>,
-    /// Count warnings as errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
 }

@@ -49,7 +49,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             "workspace": site.workspace.display().to_string(),
             "state_dir": site.state_dir.display().to_string(),
             "values": values,
-            "kept": config.kept,
+            "recorded_only": config.kept,
         });
         session.print_json(&whole, "config");
     } else {

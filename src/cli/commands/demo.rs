@@ -27,8 +27,8 @@ use crate::protocol::{RunDetail, SubmitRequest};
     `--workspace`, `--state-dir` and `--socket` change nothing here."
 )]
 pub(crate) struct Args {
-    /// Directory to make the workspace in, empty or absent; by default a new one among the
-    /// temporary files, which is kept
+    /// Directory of the workspace, empty or missing; by default a new temporary directory, which
+    /// is not deleted
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -172,7 +172,7 @@ fn among_temporary_files(session: &Session<'_>) -> Result<PathBuf, Diagnostic> {
 /// Writes the workspace and commits it; answers the commit.
 fn begin(session: &Session<'_>, root: &Path) -> Result<String, Diagnostic> {
     if repository::create(root)?.is_none() {
-        let message = format!("`{}` lies in a git repository", root.display());
+        let message = format!("`{}` is in a git repository", root.display());
         return Err(
             Diagnostic::new(Kind::Conflict, "within_repository", message)
                 .hint("name a directory outside of it, or none at all"),
@@ -189,7 +189,7 @@ fn begin(session: &Session<'_>, root: &Path) -> Result<String, Diagnostic> {
 
 fn config_with_author() -> String {
     format!(
-        "{}\n# Git's configuration names nobody, so commits are by the demonstration.\n\
+        "{}\n# Git has no user name, so the demonstration sets one.\n\
          commit:\n  author: \"{AUTHOR}\"\n",
         init::CONFIG_TEXT
     )

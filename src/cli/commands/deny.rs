@@ -10,9 +10,9 @@ use crate::protocol::DenyRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, or any unique beginning or end of it
+    /// Run id, or any unique prefix or suffix of it
     run: String,
-    /// Why, for whoever reads the thread
+    /// Reason to record in the thread
     #[arg(long, value_name = "TEXT")]
     note: String,
 }

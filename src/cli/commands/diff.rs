@@ -11,10 +11,10 @@ use crate::protocol::{ChangeStatus, Changes, DiffQuery, PathChange};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// Only this path, relative to the root of the repository, or what lies below it
+    /// Only this file or directory, relative to the root of the repository
     path: Option<String>,
 }
 

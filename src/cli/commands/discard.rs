@@ -11,7 +11,7 @@ use crate::protocol::SignedRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, or any unique beginning or end of it
+    /// Run id, or any unique prefix or suffix of it
     run: String,
 }
 

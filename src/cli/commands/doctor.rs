@@ -45,8 +45,8 @@ impl State {
         match self {
             State::Good => "ok",
             State::Hint => "hint",
-            State::Care => "care",
-            State::Bad => "bad",
+            State::Care => "warning",
+            State::Bad => "error",
         }
     }
 }

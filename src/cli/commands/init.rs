@@ -20,13 +20,13 @@ use crate::model::{Diagnostic, Kind};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Directory of the workspace; it is created where it is missing
+    /// Directory of the workspace; created if it is missing
     #[arg(default_value = ".", value_name = "DIR")]
     directory: PathBuf,
     /// Write no example workers
     #[arg(long)]
     bare: bool,
-    /// Make no git repository where there is none
+    /// Do not create a git repository
     #[arg(long)]
     no_git: bool,
 }
@@ -191,7 +191,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             err.line(Line::of(GOOD, "  commit   ").text(short));
         }
     }
-    advise(session, &root, &missing, made.as_ref());
+    advise(session, (&root, args.bare), &missing, made.as_ref());
     Ok(Exit::Ok)
 }
 
@@ -282,7 +282,12 @@ fn begin(
     Ok(made)
 }
 
-fn advise(session: &mut Session<'_>, root: &Path, missing: &[&str], made: Option<&NewRepository>) {
+fn advise(
+    session: &mut Session<'_>,
+    (root, is_bare): (&Path, bool),
+    missing: &[&str],
+    made: Option<&NewRepository>,
+) {
     let located = repository::locate(root);
     let err = &mut session.io.err;
     if !missing.is_empty() {
@@ -311,10 +316,12 @@ fn advise(session: &mut Session<'_>, root: &Path, missing: &[&str], made: Option
             diagnostic::hint(err, line);
         }
     }
-    diagnostic::hint(
-        err,
-        "`workerctl skills` lists what can be run, `workerctl doctor` what is missing",
-    );
+    let hint = if is_bare {
+        "`workerctl new worker ID` creates a worker"
+    } else {
+        "`workerctl skills` lists what can be run, `workerctl doctor` what is missing"
+    };
+    diagnostic::hint(err, hint);
 }
 
 fn quoted(names: &[&str]) -> String {

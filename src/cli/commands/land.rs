@@ -15,7 +15,7 @@ use crate::protocol::SignedRequest;
     Hooks that follow a commit are not run."
 )]
 pub(crate) struct Args {
-    /// Id of the run, or any unique beginning or end of it
+    /// Run id, or any unique prefix or suffix of it
     run: String,
 }
 

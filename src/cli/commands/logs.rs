@@ -25,23 +25,23 @@ const CLEAR: &str = "\r\u{1b}[2K";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// Go on as the run does, until it has ended
+    /// Follow the log until the run ends
     #[arg(short, long)]
     follow: bool,
-    /// Only lines since then: `5m`, `2026-11-20T09:00`
+    /// Only lines since this time: `5m`, `2026-11-20T09:00`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only the last lines
+    /// Only the last N lines
     #[arg(short = 'n', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=i64::from(TAIL_LINES_MAX)))]
     tail: Option<u32>,
-    /// Only of this attempt
+    /// Only this attempt
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Only of this stream; repeatable
+    /// Only this stream; repeatable
     #[arg(long, value_name = "STREAM")]
     stream: Vec<StreamChoice>,
 }

@@ -11,10 +11,10 @@ use crate::model::{Diagnostic, Kind};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The command; without one the page of `workerctl` itself
+    /// Command; by default the page of `workerctl`
     #[arg(value_name = "COMMAND", conflicts_with = "to")]
     path: Vec<String>,
-    /// Write all pages into this directory instead
+    /// Write all pages into this directory
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }

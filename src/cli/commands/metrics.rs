@@ -10,7 +10,7 @@ use crate::protocol::{metrics, metrics_of_nobody};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write them to this file, as a whole, for the textfile collector of node_exporter: a name that ends in `.prom`
+    /// Replace this file atomically instead of printing, for the textfile collector of node_exporter (`*.prom`)
     #[arg(long, value_name = "FILE", value_parser = textfile)]
     textfile: Option<PathBuf>,
 }

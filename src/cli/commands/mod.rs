@@ -12,6 +12,7 @@ pub(super) mod diff;
 pub(super) mod discard;
 pub(super) mod doctor;
 pub(super) mod drain;
+pub(super) mod explain;
 pub(super) mod init;
 pub(super) mod land;
 pub(super) mod logs;

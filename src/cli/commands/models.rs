@@ -1,4 +1,4 @@
-//! `models list|test`
+//! `model list|test`
 
 use std::fmt::Write;
 
@@ -16,16 +16,16 @@ use crate::protocol::{Probe, ProbeRequest};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List the models of workerctl.yaml
+    /// List the configured models (the default)
     List {},
-    /// Ask a model for one token, and say what is wrong if none comes
+    /// Request one token from a model, to test its address, key and name
     ///
-    /// Asks where the engine runs, so that its keys and its network count.
+    /// The engine sends the request, with its own keys and network.
     Test {
         /// Alias of the model
         #[arg(default_value = DEFAULT_MODEL)]
@@ -35,14 +35,14 @@ enum What {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     match &args.what {
-        What::List {} => list(session),
-        What::Test { alias } => test(session, alias),
+        None | Some(What::List {}) => list(session),
+        Some(What::Test { alias }) => test(session, alias),
     }
 }
 
 /// Shows what came of something that was tried.
 pub(super) fn print(session: &mut Session<'_>, probe: &Probe) {
-    let mark = if probe.works {
+    let mark = if probe.ok {
         Line::of(GOOD, "✓")
     } else {
         Line::of(BAD, "✗")
@@ -104,7 +104,7 @@ fn test(session: &mut Session<'_>, alias: &str) -> Result<Exit, Diagnostic> {
         let message = "the engine answers nothing";
         return Err(Diagnostic::new(Kind::Internal, "no_answer", message));
     };
-    let works = probe.works;
+    let works = probe.ok;
     if session.json() {
         session.print_json(&probe, "model");
     } else {

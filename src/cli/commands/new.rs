@@ -24,23 +24,23 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Write a worker with one skill to start from
+    /// Create a worker with one skill
     Worker {
-        /// Its id: lower-case letters, digits and dashes
+        /// Id: lower-case letters, digits and dashes
         #[arg(value_parser = id)]
         id: String,
     },
-    /// Write a skill of a worker to start from
+    /// Create a skill of a worker
     Skill {
         /// Id of the worker
         worker: String,
-        /// Its id: lower-case letters, digits and dashes
+        /// Id: lower-case letters, digits and dashes
         #[arg(value_parser = id)]
         id: String,
-        /// It changes things and ends in a commit
+        /// The skill changes files and ends in a commit
         #[arg(long)]
         mutating: bool,
-        /// A model executes it, by instructions
+        /// A model executes the skill from instructions
         #[arg(long)]
         agent: bool,
     },
@@ -145,7 +145,7 @@ execution:
 skills:
   - id: hello
     name: \"Hello\"
-    description: \"Greets somebody in a report\"
+    description: \"Writes a greeting to a report\"
     mutating: false
     timeout: 1m
     interface:
@@ -157,7 +157,7 @@ skills:
     run: |
       printf '# Hello\\n\\nHello, %s!\\n' {{name}}
     verification:
-      - description: \"somebody is greeted\"
+      - description: \"the report has a greeting\"
         command: \"grep -qF -e {{name}} {{report}}\"
 ",
         title = title(id)

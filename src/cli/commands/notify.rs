@@ -14,15 +14,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Send a test notice in each configured way, and say what was answered
+    /// Send a test notification through each configured channel
     ///
-    /// Each command, webhook and mail of `notify` is told once, by the engine, so that its environment and its network
-    /// count. What is sent says that it is a test. Exits with 1 if one of them fails.
+    /// The engine sends the notifications, with its own environment and network. They are marked as tests. The exit code
+    /// is 1 if a channel fails.
     Test {
-        /// Skill or schedule whose notices are tested [default: all of the workspace]
+        /// Skill or schedule whose channels are tested [default: all channels of the workspace]
         #[arg(long = "for", value_name = "SKILL|SCHEDULE")]
         subject: Option<String>,
-        /// What the notice is of [default: the first that is configured]
+        /// Event of the notification [default: the first configured one]
         #[arg(long, value_enum)]
         event: Option<Event>,
     },
@@ -59,6 +59,6 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             print(session, probe);
         }
     }
-    let works = probes.iter().all(|probe| probe.works);
+    let works = probes.iter().all(|probe| probe.ok);
     Ok(if works { Exit::Ok } else { Exit::Failed })
 }

@@ -23,7 +23,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         "{} and {}; {} read again; {}, {}",
         counted(size(report.workers), "worker"),
         counted(size(report.skills), "skill"),
-        counted(size(report.reread), "file"),
+        counted(size(report.reloaded), "file"),
         counted(weights.errors, "error"),
         counted(weights.warnings, "warning"),
     ));

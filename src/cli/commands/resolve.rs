@@ -10,12 +10,12 @@ use crate::protocol::ResolveRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, or any unique beginning or end of it
+    /// Run id, or any unique prefix or suffix of it
     run: String,
-    /// What it is to count as
+    /// Outcome to record
     #[arg(long = "as", value_name = "OUTCOME", value_parser = ["succeeded", "failed"])]
     resolution: String,
-    /// Why, for whoever reads the thread
+    /// Reason to record in the thread
     #[arg(long, value_name = "TEXT")]
     note: String,
 }

@@ -10,12 +10,12 @@ use crate::protocol::SignedRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     run: String,
-    /// Print the new run's id as soon as it is accepted; needs a daemon
+    /// Print the new run id and exit; needs a daemon
     #[arg(long, conflicts_with = "quiet")]
     no_wait: bool,
-    /// Show only how it ended
+    /// Print only the outcome
     #[arg(short, long)]
     quiet: bool,
 }

@@ -20,22 +20,22 @@ const NO_ENGINE: &str = "no_engine";
 pub(crate) struct Args {
     #[command(flatten)]
     invocation: Invocation,
-    /// Answer the run of an earlier request with the same key, for 24 hours
+    /// Idempotency key: a request with the same key within 24 hours returns the same run
     #[arg(long, value_name = "KEY", conflicts_with = "dry_run")]
     key: Option<String>,
-    /// Start it at this time instead of now: `18:00`, `2026-12-24T18:00`; needs a daemon
+    /// Start at this time: `18:00`, `2026-12-24T18:00`; needs a daemon
     #[arg(long, value_name = "TIME", conflicts_with_all = ["dry_run", "quiet", "later"])]
     at: Option<String>,
-    /// Start it so much later: `2h`, `90m`; needs a daemon
+    /// Delay the start by SPAN: `2h`, `90m`; needs a daemon
     #[arg(long = "in", id = "later", value_name = "SPAN", conflicts_with_all = ["dry_run", "quiet"])]
     later: Option<String>,
-    /// Print the run's id as soon as it is accepted; needs a daemon
+    /// Print the run id and exit; needs a daemon
     #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
     no_wait: bool,
-    /// Check and show everything that would run, and run nothing
+    /// Print exactly what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Show only how it ended
+    /// Print only the outcome
     #[arg(short, long)]
     quiet: bool,
 }
@@ -224,6 +224,8 @@ fn print_ending(session: &mut Session<'_>, detail: &RunDetail, quiet: bool) {
         session.print_json(detail, "run");
     } else if quiet {
         session.io.out.line(report::headline(&detail.summary));
+        // Standard error is not buffered: without this its lines precede the headline.
+        session.io.out.flush();
         report::what_is_wrong(&mut session.io.err, detail);
     } else {
         report::ending(&mut session.io.out, detail);

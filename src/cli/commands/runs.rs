@@ -22,32 +22,32 @@ pub(crate) struct Args {
 /// Which runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Filter {
-    /// Only of this worker
+    /// Only this worker
     #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
-    /// Only of this skill: `skill` or `worker/skill`
+    /// Only this skill: `skill` or `worker/skill`
     #[arg(long)]
     skill: Option<String>,
-    /// Only with this outcome or in this phase; several with commas between them
+    /// Only with these outcomes or in these phases, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = [
         "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "nothing_to_do", "active",
         "queued", "validating", "awaiting_approval", "preparing", "executing", "verifying", "backing_off", "post_hook",
         "saving", "committing", "restoring", "finished",
     ], hide_possible_values = true)]
     outcome: Vec<String>,
-    /// Only those that did not succeed: `failed`, `timed_out` or `unknown`
+    /// Only failed runs: `failed`, `timed_out` or `unknown`
     #[arg(long, conflicts_with_all = ["outcome", "awaiting"])]
     failed: bool,
-    /// Only those that wait for a person's approval
+    /// Only runs that wait for approval
     #[arg(long, conflicts_with = "outcome")]
     awaiting: bool,
-    /// Only submitted since then: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`
+    /// Only runs submitted since this time: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only submitted before then
+    /// Only runs submitted before this time
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// At most this many
+    /// Maximum number of runs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,

@@ -8,7 +8,7 @@ use crate::model::Diagnostic;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Of what
+    /// Kind of file
     #[arg(value_enum)]
     of: Written,
 }

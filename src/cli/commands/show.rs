@@ -8,7 +8,7 @@ use crate::model::Diagnostic;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     #[arg(default_value = "latest")]
     run: String,
 }

@@ -1,10 +1,11 @@
-//! `skill show|files|validate|convert|trust|distrust`
+//! `skill list|show|files|validate|convert|trust|distrust`
 
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::check::counted;
+use super::skills;
 use super::workers::one_line;
 use crate::cli::definitions::{Definitions, Form, FoundSkill, Weights, write};
 use crate::cli::exit::Exit;
@@ -19,53 +20,58 @@ use crate::model::{Diagnostic, Problem};
 use crate::protocol::{InputView, ShownSkill, SkillFileView};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    filter: skills::Args,
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show what a skill says, with its resolved interface
+    /// List skills of workers and of skill directories (the default)
+    List(skills::Args),
+    /// Show a skill with its resolved interface
     Show {
         /// Name, qualified name such as `.claude:git`, or path
         name: String,
     },
-    /// List the files beside a skill, or print one
+    /// List the files of a skill's directory, or print one
     Files {
         /// Name, qualified name, or path
         name: String,
         /// Path of one file, relative to the skill
         path: Option<String>,
     },
-    /// Look for everything that stands against a skill, links in its body included
+    /// Check skills, including the links in their text
     Validate {
-        /// Names or paths; without any: every skill of every root
+        /// Names or paths; by default every skill of every skill directory
         names: Vec<String>,
-        /// Hold it to the Agent Skills specification exactly
+        /// Accept only what the Agent Skills specification allows
         #[arg(long)]
         portable: bool,
-        /// Count warnings as errors
+        /// Treat warnings as errors
         #[arg(long)]
         strict: bool,
     },
-    /// Write a skill in another dialect, without losing a key
+    /// Convert a skill to another dialect; all keys are kept
     Convert {
         /// Name, qualified name, or path
         name: String,
-        /// The form to write
+        /// Dialect to write
         #[arg(long)]
         to: Form,
-        /// Write it below this directory, with the files beside it; without: print it
+        /// Write the skill and its files below this directory instead of printing it
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Trust what a skill holds now, where its root is not trusted
+    /// Trust the current content of a skill
     Trust {
         /// Name, qualified name, or path
         name: String,
     },
-    /// Take that trust back
+    /// Revoke the trust in a skill
     Distrust {
         /// Name, qualified name, or path
         name: String,
@@ -73,10 +79,16 @@ enum What {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let what = match &args.what {
+        None => return skills::perform(session, &args.filter),
+        Some(What::List(filter)) => return skills::perform(session, filter),
+        Some(what) => what,
+    };
     let site = session.site_anywhere()?;
     let definitions = Definitions::load_with_home(&site.workspace, session.environment);
     let find = |name: &str| definitions.skill(name, session.cwd);
-    match &args.what {
+    match what {
+        What::List(_) => {}
         What::Show { name } => {
             let shown = find(name)?.show(&site.state_dir)?;
             if session.json() {
@@ -212,11 +224,11 @@ fn validate(
 ) -> Exit {
     let of_skills = found.iter().flat_map(|one| one.problems(portable));
     let problems: Vec<Problem> = of_skills.chain(of_roots).collect();
-    let left_out = found
+    let omitted = found
         .iter()
         .any(|one| matches!(one, FoundSkill::Rejected(_)));
     let weights = Weights::of(&problems);
-    let invalid = weights.errors > 0 || left_out || (strict && weights.warnings > 0);
+    let invalid = weights.errors > 0 || omitted || (strict && weights.warnings > 0);
     if session.json() {
         let told = json!({
             "valid": !invalid,

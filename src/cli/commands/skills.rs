@@ -1,4 +1,4 @@
-//! `skills`
+//! `skill list`
 
 use super::check::counted;
 use super::workers::{listed, one_line};
@@ -13,11 +13,12 @@ use crate::model::{Diagnostic, Severity};
 use crate::protocol::{ListedSkill, SkillList};
 
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
-    /// Only of this worker
+    /// Only this worker
     #[arg(long, value_name = "WORKER", conflicts_with = "source")]
     worker: Option<String>,
-    /// Only of this source: `worker`, or the label of a root such as `.claude`
+    /// Only this source: `worker`, or the label of a skill directory such as `.claude`
     #[arg(long, value_name = "LABEL")]
     source: Option<String>,
 }
@@ -72,7 +73,7 @@ fn only_of(list: &mut SkillList, wanted: &str) -> Result<(), Diagnostic> {
         return Err(refused.hint(format!("those that are there: {}", known.join(", "))));
     }
     list.skills.retain(|skill| skill.source == wanted);
-    list.left_out.retain(|one| one.source == wanted);
+    list.omitted.retain(|one| one.source == wanted);
     list.roots.retain(|root| root.label == wanted);
     Ok(())
 }
@@ -87,8 +88,8 @@ fn report_rest(session: &mut Session<'_>, list: &SkillList) {
     let mut told: Vec<String> = broken
         .map(|problem| format!("{}: {}", problem.place, problem.message))
         .collect();
-    if !list.left_out.is_empty() {
-        let count = counted(list.left_out.len(), "file");
+    if !list.omitted.is_empty() {
+        let count = counted(list.omitted.len(), "file");
         told.push(format!(
             "{count} left out; `workerctl skill validate` says why"
         ));

@@ -14,22 +14,22 @@ const BAR_COLUMNS: u64 = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only of this worker
+    /// Only this worker
     #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
-    /// Only of this skill: `skill` or `worker/skill`
+    /// Only this skill: `skill` or `worker/skill`
     #[arg(long)]
     skill: Option<String>,
-    /// Only of this schedule
+    /// Only this schedule
     #[arg(long, value_name = "ID")]
     schedule: Option<String>,
-    /// From this day on, that of the instant: `7d`, `2026-11-20`
+    /// Days from this one on: `7d`, `2026-11-20`
     #[arg(long, value_name = "WHEN", default_value = "30d")]
     since: String,
-    /// Up to this day
+    /// Days up to this one
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// What each line is of
+    /// Group by
     #[arg(long, value_enum, default_value = "skill")]
     by: By,
 }
@@ -82,7 +82,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 
 fn table(stats: &[StatsLine]) -> Table {
     let mut columns = vec![
-        Column::new("OF"),
+        Column::new("NAME"),
         Column::new("RUNS").right(),
         Column::new("").optional(),
         Column::new("SUCCEEDED").right(),

@@ -171,13 +171,13 @@ pub(super) fn told_of_failures(failing: &FailingView) -> String {
 /// Describes a branch that could not be pushed.
 pub(super) fn failed_push(push: &FailedPush, status: &Status) -> String {
     let zone = times::zone(&status.timezone);
-    let next = match push.next_try {
+    let next = match push.next_attempt_at {
         _ if status.pid == std::process::id() => "tried again once a daemon runs".to_owned(),
         Some(at) => {
             let at = at.rfc3339_in(zone);
-            format!("tried again at {at}, or at once by `workerctl reload`")
+            format!("tried again at {at}, or at once by `workerctl daemon reload`")
         }
-        None => "cancelled until the next result or `workerctl reload`".to_owned(),
+        None => "cancelled until the next result or `workerctl daemon reload`".to_owned(),
     };
     let runs: Vec<String> = push.runs.iter().map(|run| run.short()).collect();
     format!(
@@ -195,7 +195,7 @@ pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
     let times = counted(usize::try_from(notice.tries).unwrap_or(usize::MAX), "time");
     let why = notice.message.as_deref().unwrap_or("it did not succeed");
     let next = notice
-        .next_try
+        .next_attempt_at
         .map(|at| format!("; tried again at {}", at.rfc3339_in(zone)));
     format!(
         "{} of {subject} was not delivered, tried {times}: {why}{}",
@@ -205,7 +205,7 @@ pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
 }
 
 /// Remedy that puts a changed configuration in force.
-pub(super) const ACCEPT_CONFIG: &str = "commit it, or run `workerctl reload`";
+pub(super) const ACCEPT_CONFIG: &str = "commit it, or run `workerctl daemon reload`";
 
 fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, String)> {
     let scheduled = (status.schedules > 0).then(|| ("schedules", schedules(status)));
@@ -223,7 +223,7 @@ fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, S
         .map(|found| ("trees", of_trees(found)));
     let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
     let git = status.git_problem.clone().map(|why| ("git", why));
-    let config = status.held_config.as_ref();
+    let config = status.config_fallback_reason.as_ref();
     let config = config.map(|why| ("config", format!("{why}; {ACCEPT_CONFIG}")));
     [config, git, awaiting, scheduled, trees, kept]
         .into_iter()
@@ -245,7 +245,7 @@ fn of_trees(trees: &TreesView) -> String {
 
 /// Commits on no branch: somebody has to land or discard them.
 pub(super) fn kept(status: &Status) -> String {
-    let runs = status.kept.iter().map(|run| run.run.short());
+    let runs = status.kept_runs.iter().map(|run| run.run.short());
     let mut named: Vec<String> = runs.collect();
     if status.kept_commits as usize > named.len() {
         named.push("…".to_owned());
@@ -265,10 +265,10 @@ fn schedules(status: &Status) -> String {
             format!("next {} at {at}", next.schedule)
         }
     };
-    if let Some(why) = &status.held_schedules {
+    if let Some(why) = &status.inactive_reason {
         return format!("{}, {why}", status.schedules);
     }
-    match status.kept_schedules {
+    match status.fallback_schedules {
         0 => format!("{}, {next}", status.schedules),
         kept => format!(
             "{} ({kept} kept from before an error), {next}",

@@ -17,33 +17,33 @@ use crate::protocol::{ForgetRequest, Forgot};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show what lies in the store, without opening it
+    /// Show the size and contents of the store, without opening it (the default)
     Info,
-    /// Read everything and list what is damaged; needs the store to itself
+    /// Read everything and list damage; no engine may be running
     Verify,
-    /// Forget what `retention` does not keep, at once, and give space back
+    /// Delete expired runs now, and return the space to the file system
     Gc {
-        /// Only show what would go
+        /// Only show what would be deleted
         #[arg(long)]
         dry_run: bool,
-        /// Believe the clock although it has jumped
+        /// Trust the clock although it has jumped
         #[arg(long)]
         trust_clock: bool,
     },
-    /// Move the store aside and build it again from the threads
+    /// Move the store away and rebuild it from the threads
     Rebuild,
-    /// Start afresh with an empty store, in a workspace that has none or has lost its own
+    /// Create an empty store in a workspace that has none or has lost it
     Init,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let site = session.site()?;
-    match args.what {
+    match args.what.as_ref().unwrap_or(&What::Info) {
         What::Info => {
             let info = maintenance::info(&site.state_dir)?;
             if session.json() {
@@ -77,8 +77,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         } => forget(
             session,
             &ForgetRequest {
-                dry_run,
-                trust_clock,
+                dry_run: *dry_run,
+                trust_clock: *trust_clock,
             },
         ),
         What::Rebuild => rebuild(session, &site),
@@ -108,7 +108,7 @@ fn rebuild(session: &mut Session<'_>, site: &Site) -> Result<Exit, Diagnostic> {
     )?;
     let threads = verify::newest(site, None, None)?;
     if session.json() {
-        let shown = json!({"aside": done.aside, "report": done.report, "threads": threads});
+        let shown = json!({"moved_to": done.aside, "report": done.report, "threads": threads});
         session.print_json(&shown, "store");
     } else {
         print_rebuilt(session, &done);
@@ -146,7 +146,7 @@ fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
     if let Some(doubt) = all.clock_doubt {
         let why = match all.clock_behind {
             Some(newest) => format!(
-                "the clock stands before the newest record, of {}",
+                "the clock precedes the newest record, of {}",
                 newest.rfc3339()
             ),
             None => format!(

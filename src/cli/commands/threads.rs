@@ -1,4 +1,4 @@
-//! `threads`, `threads show|verify`
+//! `thread list|show|verify`
 
 mod show;
 pub(crate) mod verify;
@@ -25,24 +25,27 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show the summary of a thread, and whether its log is as it was written
+    /// List threads (the default)
+    List(Filter),
+    /// Show the summary of a thread, and whether its log is intact
     Show(show::Args),
-    /// Check logs and summaries against what was recorded of them
+    /// Verify the hash chains of logs and the digests of summaries
     Verify(verify::Args),
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     match &args.what {
-        None => list(session, args),
+        None => list(session, &args.filter),
+        Some(What::List(filter)) => list(session, filter),
         Some(What::Show(args)) => show::perform(session, args),
         Some(What::Verify(args)) => verify::perform(session, args),
     }
 }
 
-fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+fn list(session: &mut Session<'_>, filter: &Filter) -> Result<Exit, Diagnostic> {
     let site = session.site()?;
     let control = session.connect(Accept::RunningElseHosted)?;
-    let (runs, _) = args.filter.runs(session, control.as_ref())?;
+    let (runs, _) = filter.runs(session, control.as_ref())?;
     let definitions = Definitions::load(&site.workspace);
     let directory = site.workspace.join(&definitions.config().threads_dir);
     let path_of = |thread: &str| {

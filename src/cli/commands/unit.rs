@@ -1,4 +1,4 @@
-//! `unit print|install`
+//! `daemon unit`, `daemon install`
 
 mod text;
 
@@ -39,33 +39,39 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Print a unit with this program and this workspace in it
-    Print {
-        #[command(flatten)]
-        whose: Whose,
-        /// Print the unit of the control socket instead of the service
-        #[arg(long, conflicts_with = "user")]
-        socket_unit: bool,
-    },
-    /// Write the units to where systemd looks for them
-    Install {
-        #[command(flatten)]
-        whose: Whose,
-        /// Install the unit of the control socket as well, which starts the service at the first connection
-        #[arg(long, conflicts_with = "user")]
-        socket_unit: bool,
-        /// Replace units that differ
-        #[arg(long)]
-        force: bool,
-    },
+    /// Print a systemd unit with this program and this workspace
+    Print(PrintArgs),
+    /// Install the systemd units
+    Install(InstallArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PrintArgs {
+    #[command(flatten)]
+    whose: Whose,
+    /// Print the unit of the control socket instead of the service
+    #[arg(long, conflicts_with = "user")]
+    socket_unit: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    whose: Whose,
+    /// Install the unit of the control socket as well, which starts the service at the first connection
+    #[arg(long, conflicts_with = "user")]
+    socket_unit: bool,
+    /// Replace units that differ
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Whose {
-    /// For the service manager of your own account instead of the system's
+    /// Use the systemd user manager instead of the system manager
     #[arg(long)]
     user: bool,
-    /// The account that the service of the system runs as
+    /// Account that the system service runs as
     #[arg(
         long,
         value_name = "NAME",
@@ -88,42 +94,47 @@ fn account(given: &str) -> Result<String, &'static str> {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let site = session.site()?;
     match &args.what {
-        What::Print { whose, socket_unit } => {
-            let places = places(&site, whose)?;
-            let text = if *socket_unit {
-                text::socket(&places)
-            } else {
-                text::service(&places)?
-            };
-            session.io.out.raw(&text);
-            if let Some(hidden) = hidden(&places) {
-                diagnostic::warning(&mut session.io.err, &hidden.message);
-                for hint in &hidden.hints {
-                    diagnostic::hint(&mut session.io.err, hint);
-                }
-            }
-            Ok(Exit::Ok)
-        }
-        What::Install {
-            whose,
-            socket_unit,
-            force,
-        } => {
-            let places = places(&site, whose)?;
-            if let Some(hidden) = hidden(&places) {
-                return Err(hidden);
-            }
-            let mut units = vec![(SERVICE, text::service(&places)?)];
-            if *socket_unit {
-                units.push((SOCKET, text::socket(&places)));
-            }
-            let installed = install(&directory(&site, whose)?, &units, *force)?;
-            show(session, &places, &installed, *socket_unit);
-            Ok(Exit::Ok)
+        What::Print(args) => print(session, args),
+        What::Install(args) => write_units(session, args),
+    }
+}
+
+/// `daemon unit`
+pub(crate) fn print(session: &mut Session<'_>, args: &PrintArgs) -> Result<Exit, Diagnostic> {
+    let places = places(&session.site()?, &args.whose)?;
+    let text = if args.socket_unit {
+        text::socket(&places)
+    } else {
+        text::service(&places)?
+    };
+    session.io.out.raw(&text);
+    if let Some(hidden) = hidden(&places) {
+        diagnostic::warning(&mut session.io.err, &hidden.message);
+        for hint in &hidden.hints {
+            diagnostic::hint(&mut session.io.err, hint);
         }
     }
+    Ok(Exit::Ok)
+}
+
+/// `daemon install`
+pub(crate) fn write_units(
+    session: &mut Session<'_>,
+    args: &InstallArgs,
+) -> Result<Exit, Diagnostic> {
+    let site = session.site()?;
+    let places = places(&site, &args.whose)?;
+    if let Some(hidden) = hidden(&places) {
+        return Err(hidden);
+    }
+    let mut units = vec![(SERVICE, text::service(&places)?)];
+    if args.socket_unit {
+        units.push((SOCKET, text::socket(&places)));
+    }
+    let installed = install(&directory(&site, &args.whose)?, &units, args.force)?;
+    show(session, &places, &installed, args.socket_unit);
+    Ok(Exit::Ok)
 }
 
 fn places(site: &Site, whose: &Whose) -> Result<UnitPaths, Diagnostic> {
@@ -221,7 +232,7 @@ fn install(
 fn differs(path: &Path) -> Diagnostic {
     let text = format!("`{}` is there and differs", path.display());
     Diagnostic::new(Kind::Conflict, "unit_differs", text)
-        .hint("`workerctl unit print` shows what would be written; `--force` replaces it. Changes of your own belong into `systemctl edit workerctl`")
+        .hint("`workerctl daemon unit` shows what would be written; `--force` replaces it. Changes of your own belong into `systemctl edit workerctl`")
 }
 
 fn refused(path: &Path, error: &io::Error) -> Diagnostic {

@@ -10,12 +10,12 @@ use crate::model::{Diagnostic, Kind, Phase};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     run: String,
-    /// Wait no longer than this, such as `30s` or `10m`
+    /// Maximum time to wait, such as `30s` or `10m`
     #[arg(long, value_name = "SPAN", value_parser = span)]
     timeout: Option<u64>,
-    /// Show only how it ended
+    /// Print only the outcome
     #[arg(short, long)]
     quiet: bool,
 }

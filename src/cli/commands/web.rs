@@ -21,16 +21,16 @@ use crate::protocol::{WebCode, WebCodeRequest, WebControl, WebOpenRequest, WebOp
 /// command runs; where `web: {listen: …}` of workerctl.yaml has the daemon serve it always, this command ends at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Let whoever logs in with this address change nothing
+    /// Create a read-only session
     #[arg(long, conflicts_with = "logout")]
     read_only: bool,
-    /// Port to serve the page at [default: one that is free]
+    /// Port of the web UI [default: a free port]
     #[arg(long, value_name = "PORT", conflicts_with = "logout", value_parser = clap::value_parser!(u16).range(1024..))]
     port: Option<u16>,
-    /// Open no browser
+    /// Do not open a browser
     #[arg(long, conflicts_with = "logout")]
     no_open: bool,
-    /// End your sessions, or all of them as the engine's own user or root
+    /// End your sessions; the engine's user and root end all sessions
     #[arg(long)]
     logout: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     if !args.no_open && browser::has_screen(session.environment) {
         show(session, &site, &login);
     }
-    if opened.stays {
+    if opened.persistent {
         return Ok(Exit::Ok);
     }
     match next(&told)? {
@@ -152,7 +152,7 @@ fn print(
             "address": code.address,
             "login": login,
             "expires_at": code.expires_at,
-            "stays": opened.stays,
+            "persistent": opened.persistent,
             "tunnel": tunnel,
         });
         session.print_json(&all, "web");
@@ -179,7 +179,7 @@ fn hints(session: &mut Session<'_>, opened: &WebOpened, tunnel: Option<&str>) {
         let how = format!("on your own machine run `{tunnel}`, then open the address there");
         diagnostic::hint(err, &how);
     }
-    let while_served = if opened.stays {
+    let while_served = if opened.persistent {
         "the address logs in once, within a minute; `workerctl web` prints another one"
     } else {
         "the address logs in once, within a minute; the page is served until Ctrl-C"
@@ -243,7 +243,7 @@ mod tests {
         let told: serde_json::Value = serde_json::from_str(&left.out).unwrap();
         assert_eq!(told["login"], "http://127.0.0.1:8930/#login=c0de");
         assert_eq!(
-            (told["stays"].as_bool(), left.err.as_str()),
+            (told["persistent"].as_bool(), left.err.as_str()),
             (Some(false), "")
         );
         assert_eq!(told["tunnel"], tunnel.trim_matches('`'));

@@ -27,7 +27,7 @@ const ACTIVE_MAX: u32 = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// `worker/skill`, the skill alone where that is unique, or the id of a schedule
+    /// `worker/skill`, only the skill if it is unique, or the id of a schedule
     #[arg(value_name = "SKILL|SCHEDULE")]
     subject: String,
 }
@@ -162,10 +162,10 @@ impl Known {
             if let Some(hint) = &obstacle.hint {
                 line = line.text("; ").text(hint);
             }
-            field(out, "in the way", line);
+            field(out, "blocked by", line);
         }
         match obstacles.len() {
-            0 => field(out, "in the way", Line::of(GOOD, "nothing")),
+            0 => field(out, "blocked by", Line::of(GOOD, "nothing")),
             all if all > OBSTACLES_SHOWN => {
                 let told = format!("and {} more: `--json`", all - OBSTACLES_SHOWN);
                 field(out, "", Line::of(DIM, told));
@@ -216,10 +216,10 @@ impl Scheduled {
 
     fn passed_over(&self, slot: &SlotView) -> String {
         let at = slot.to.rfc3339_in(times::zone(&self.view.timezone));
-        let fate = slot.fate.name().replace('_', " ");
+        let status = slot.status.name().replace('_', " ");
         let why = slot.reason.as_deref().map(|why| format!(": {why}"));
         format!(
-            "{} did not run at {at}, {fate}{}",
+            "{} did not run at {at}, {status}{}",
             self.view.id,
             why.unwrap_or_default()
         )

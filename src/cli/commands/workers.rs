@@ -1,4 +1,4 @@
-//! `workers [show ID]`
+//! `worker list|show`
 
 use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
@@ -19,7 +19,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show one worker with its skills and problems
+    /// List workers (the default)
+    List,
+    /// Show a worker with its skills and problems
     Show {
         /// Id of the worker
         #[arg(value_name = "WORKER")]

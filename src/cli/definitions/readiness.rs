@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::missing;
+use crate::catalog::definition_paths::without_links;
 use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::cli::repository;
-use crate::engine::check_tools;
+use crate::engine::{check_tools, grant_through_link};
 use crate::model::config::CONFIG_FILE;
 use crate::model::tool_names::similar_tool;
 use crate::model::{Diagnostic, Place, Problem, Severity, Skill};
@@ -27,11 +28,12 @@ const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 const PROGRAM_MISSING: &str = "program-missing";
 
 /// Codes of problems that keep skills from running.
-const CODES: [&str; 11] = [
+const CODES: [&str; 12] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
     "remote-missing",
+    "cwd-link",
     "cwd-missing",
     PROGRAM_MISSING,
     "file-missing",
@@ -76,8 +78,8 @@ pub(super) fn raise_scheduled(catalog: &mut Catalog) {
 /// Branches and remotes of a repository; `None`: there is none.
 type Repositories = BTreeMap<PathBuf, Option<repository::Names>>;
 
-/// Returns a warning for each skill that would be refused.
-pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
+/// Returns a warning for each skill that would be refused, and an error for each with a grant through a link.
+pub(super) fn problems(catalog: &Catalog, environment: &BTreeMap<String, String>) -> Vec<Problem> {
     let mut repositories = Repositories::new();
     let mut found = Vec::new();
     for skill in catalog.workers.iter().flat_map(|worker| &worker.skills) {
@@ -95,13 +97,8 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             });
         };
         let cwd = catalog.root.join(&skill.cwd);
+        cwd_problem(catalog, skill, &mut add);
         if !cwd.is_dir() {
-            let message = format!(
-                "`{}` cannot run: there is no directory `{}`, which `cwd` names",
-                skill.address, skill.cwd
-            );
-            let hint = "create the directory, or change `cwd`".to_owned();
-            add("cwd-missing", "cwd", message, hint);
             continue;
         }
         if let Some(missing::MissingProgram { program, hint }) =
@@ -141,10 +138,29 @@ pub(super) fn problems(catalog: &Catalog) -> Vec<Problem> {
             add("tool-missing", key, message, hint);
         }
     }
+    found.extend(grants(catalog, environment));
     found.extend(hooks(catalog));
     found.extend(awaited(catalog));
     found.extend(workers_elsewhere(catalog));
     found
+}
+
+/// Returns an error for each skill with a grant that passes a symbolic link which a run can replace.
+fn grants(catalog: &Catalog, environment: &BTreeMap<String, String>) -> Vec<Problem> {
+    let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
+    let found = skills.filter_map(|skill| {
+        let sandbox = skill.sandbox.as_ref()?;
+        let message = grant_through_link(catalog, environment, sandbox)?;
+        let place = skill.places.get("sandbox").unwrap_or(&skill.place).clone();
+        let hint = "grant the path that the link leads to, or replace the link by a directory";
+        Some(Problem {
+            severity: Severity::Error,
+            worker: Some(skill.address.worker.clone()),
+            skill: Some(skill.address.skill.clone()),
+            ..warning("sandbox-grant", place, message, hint.to_owned())
+        })
+    });
+    found.collect()
 }
 
 /// Returns a warning for each hook whose file does not exist; skills run without it.
@@ -204,6 +220,27 @@ fn lacks_toolset(catalog: &Catalog, skill: &Skill) -> bool {
             && problem.worker.as_ref() == Some(&skill.address.worker)
             && problem.skill.as_ref() == Some(&skill.address.skill)
     })
+}
+
+fn cwd_problem(catalog: &Catalog, skill: &Skill, add: &mut impl FnMut(&str, &str, String, String)) {
+    let path = catalog.root.join(&skill.cwd);
+    let (address, cwd) = (&skill.address, &skill.cwd);
+    if !path.is_dir() {
+        let message =
+            format!("`{address}` cannot run: there is no directory `{cwd}`, which `cwd` names");
+        let hint = "create the directory, or change `cwd`".to_owned();
+        add("cwd-missing", "cwd", message, hint);
+        return;
+    }
+    let (_, links) = without_links(&path);
+    if let Some(link) = links.iter().find(|link| link.starts_with(&catalog.root)) {
+        let message = format!(
+            "`{address}` cannot run: `cwd: {cwd}` passes the symbolic link `{}`, which a run can replace",
+            link.display()
+        );
+        let hint = "name the path that the link leads to, or replace the link by a directory";
+        add("cwd-link", "cwd", message, hint.to_owned());
+    }
 }
 
 fn repository_problems(

@@ -214,7 +214,7 @@ impl FoundSkill {
         let converted = convert::convert(&loaded.keys, &loaded.body, target).map_err(refused)?;
         let found = files::found(skill).map_err(|error| unreadable(&error))?;
         if found.cut {
-            let message = format!("more than {} files lie beside it", files::ENTRIES_MAX);
+            let message = format!("more than {} files are next to it", files::ENTRIES_MAX);
             return Err(Diagnostic::new(
                 Kind::Definition,
                 "not_convertible",
@@ -222,7 +222,7 @@ impl FoundSkill {
             ));
         }
         if !target.is_directory() && !found.files.is_empty() {
-            let message = "files lie beside it, which a skill of one file cannot have";
+            let message = "files are next to it, but a skill of one file has none";
             return Err(
                 Diagnostic::new(Kind::Definition, "not_convertible", message)
                     .hint("choose a form that is a directory"),
@@ -271,7 +271,7 @@ impl FoundSkill {
             FoundSkill::OfWorker(skill, _) => {
                 let message = format!("`{}` belongs to a worker", skill.address);
                 Err(Diagnostic::new(Kind::Usage, "skill_of_worker", message)
-                    .hint("`workerctl workers show` shows it with its worker"))
+                    .hint("`workerctl worker show` shows it with its worker"))
             }
             FoundSkill::Rejected(problems) => Err(rejected(problems)),
         }

@@ -17,7 +17,7 @@ impl WebControl for Fake {
         opened(WebOpened {
             address: format!("http://127.0.0.1:{port}/"),
             port,
-            stays: self.condition == "stays",
+            persistent: self.condition == "stays",
         });
         match self.signals.first() {
             // Until the command is told to end.

@@ -129,7 +129,7 @@ pub(crate) fn detail() -> RunDetail {
             (NOW.plus_millis(4_300), "closed".to_owned()),
         ],
         phases: Vec::new(),
-        acts: Vec::new(),
+        audit: Vec::new(),
         definition_digest: "e88ecd89".to_owned(),
         submitted_by: "ada".to_owned(),
         approval: None,
@@ -169,6 +169,6 @@ pub(crate) fn log_line(line: u64, stream: LogStream, text: &str) -> LogLine {
         stream,
         text: text.to_owned(),
         continued: false,
-        rewrites: 0,
+        carriage_returns: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON of `--json`: an API, described in `docs/json-output.md`.
+//! The JSON of `--json`: an API, described in `docs/reference/json-api.md`.
 
 use std::fmt::Write as _;
 

@@ -192,7 +192,7 @@ mod tests {
             stream: LogStream::Stdout,
             text: "a\u{1b}]0;x\u{7}b".to_owned(),
             continued: false,
-            rewrites: 0,
+            carriage_returns: 0,
         };
         progress.line(&mut err, &line, 1_500);
         progress.tick(&mut err, 2_500);

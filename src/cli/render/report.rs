@@ -109,7 +109,7 @@ fn warnings(out: &mut Stream<'_>, detail: &RunDetail) {
 /// In one line each: why a run did not succeed, and what of it was not put back.
 pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
     let why = match &detail.summary.outcome {
-        Some(Outcome::Unknown { why }) => Some(format!("what it did cannot be told ({why})")),
+        Some(Outcome::Unknown { why }) => Some(format!("its outcome is unknown ({why})")),
         Some(outcome) => outcome.detail(),
         None => None,
     };
@@ -141,7 +141,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     field(out, "run", &summary.run.to_string());
     field(out, "title", &detail.title);
     field(out, "by", &detail.submitted_by);
-    acts::show(out, &detail.acts);
+    acts::show(out, &detail.audit);
     if let Some(before) = summary.retry_of {
         field(out, "retry of", &before.to_string());
     }
@@ -194,10 +194,7 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
     let summary = &detail.summary;
     match &summary.outcome {
         Some(Outcome::Unknown { why }) => {
-            out.line(Line::of(
-                CARE,
-                format!("  what it did cannot be told ({why})"),
-            ));
+            out.line(Line::of(CARE, format!("  its outcome is unknown ({why})")));
             if let Some(next) = next_step(summary) {
                 hint(out, &next);
             }

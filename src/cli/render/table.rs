@@ -110,14 +110,14 @@ impl Table {
         };
         let mut lines = self.composed(&widths);
         let titles = self.titles.iter().zip(&widths);
-        let left_out: Vec<&str> = titles
+        let omitted: Vec<&str> = titles
             .filter(|(_, width)| width.is_none())
             .map(|(title, _)| title.as_str())
             .collect();
-        if !left_out.is_empty() {
+        if !omitted.is_empty() {
             let text = format!(
-                "left out, as the terminal is narrow: {}",
-                left_out.join(", ")
+                "not shown, because the terminal is too narrow: {}",
+                omitted.join(", ")
             );
             lines.extend(Line::of(DIM, text).wrapped(width, INDENT));
         }
@@ -311,7 +311,7 @@ mod tests {
         8v2k3m1q  repo-steward/weekly-changes           succeeded           4.2s
         9w3k3m1z  日本語-worker/とても長い名前のスキル  failed (execute)  3m 10s
         0a0b0c0d  a\x1b[2Jb                                                  9ms
-        left out, as the terminal is narrow: COMMIT
+        not shown, because the terminal is too narrow: COMMIT
         "#);
         insta::assert_snapshot!(shown(Some(200)), @r#"
         RUN       SKILL                                 OUTCOME             TOOK  COMMIT

@@ -117,6 +117,10 @@ pub(crate) async fn probe(
         // It runs commands of the workspace and wakes people.
         peer.may("notify test", AccessRole::Admin)?;
     }
+    if request.model.is_some() {
+        // It runs programs and commands of secrets, and costs money.
+        peer.may("model test", AccessRole::Admin)?;
+    }
     let of_model = request.model.is_some() || request.notify.is_some();
     let mut probes = state.read(move |control| control.probe(&request)).await?;
     if !of_model {

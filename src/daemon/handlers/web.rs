@@ -39,7 +39,7 @@ pub(crate) async fn open(
     let opened = WebOpened {
         address: format!("http://{}/", hold.address),
         port: hold.address.port(),
-        stays: hold.stays,
+        persistent: hold.stays,
     };
     let mut closed = hold.closed.clone();
     Ok(HeldOpen {
@@ -105,7 +105,7 @@ pub(crate) async fn login(
 }
 
 fn wrong_code() -> HttpRefusal {
-    let why = "this logs nobody in: a code works once, and for a minute";
+    let why = "the login code is invalid: a code works once, within a minute";
     HttpRefusal {
         status: StatusCode::UNAUTHORIZED,
         diagnostic: Box::new(

@@ -61,7 +61,7 @@ fn claim(path: &Path, host: Host) -> Result<OwnedFd, Diagnostic> {
             "socket_not_opened",
             format!("`{}` could not be locked: {error}", name.display()),
             (&error, &name),
-            "move away what stands there, or choose another place with `--socket`",
+            "move away what is there, or choose another place with `--socket`",
         )
     };
     let file = fs::OpenOptions::new()
@@ -110,7 +110,7 @@ fn make_way(path: &Path) -> Result<(), Diagnostic> {
     if somebody_listens(path) {
         return Err(taken(path, None));
     }
-    tracing::info!(path = %path.display(), "a socket file that nobody answered was removed");
+    tracing::info!(path = %path.display(), "a stale socket file was removed");
     fs::remove_file(path).map_err(|error| {
         let what = format!("the stale socket `{}` could not be removed", path.display());
         internal("socket_not_opened", &what, &error)
@@ -143,7 +143,7 @@ fn taken(path: &Path, pid: Option<Pid>) -> Diagnostic {
         TAKEN,
         format!("{who} already listens on `{}`", path.display()),
     )
-    .hint("`workerctl status` shows it; `workerctl drain` ends it")
+    .hint("`workerctl status` shows it; `workerctl daemon drain` ends it")
 }
 
 /// Who listens on a socket.

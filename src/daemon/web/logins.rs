@@ -174,7 +174,7 @@ impl Logins {
         let logged_in = logged_in.ok_or(NoLogin::Wrong(Duration::ZERO))?;
         tracing::info!(
             uid = logged_in.session.uid,
-            "somebody logged in to the web page"
+            "a user logged in to the web UI"
         );
         Ok((token, logged_in))
     }

@@ -130,7 +130,7 @@ fn identify(parts: &mut Parts, logins: &Logins) -> Result<Option<LoggedIn>, Http
 }
 
 fn no_session() -> HttpRefusal {
-    let why = "nobody is logged in with this request";
+    let why = "the request has no session";
     let diagnostic = Diagnostic::new(Kind::Blocked, "login", why)
         .hint("`workerctl web` prints an address that logs in");
     HttpRefusal {

@@ -230,7 +230,7 @@ impl EngineControl {
 fn count_row(cells: &mut Cells, row: &SlotRow, recurrence: Option<&Recurrence>) {
     let counts_of = |count: u64| {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        SlotCounts::of_fate(row.fate, count)
+        SlotCounts::of_status(row.status, count)
     };
     if row.from == row.to {
         return cells.add(row.from, &counts_of(row.count.unwrap_or(1)));

@@ -228,7 +228,7 @@ fn refusal(parent: &RunSpec, skill: &Skill) -> Option<String> {
     }
     if skill.approval.is_some() {
         return Some(format!(
-            "Skill '{name}' needs a person's approval, and nobody is asked in the middle of a run"
+            "Skill '{name}' needs approval, which cannot be requested during a run"
         ));
     }
     // It works in the tree of the run, where a model can have changed what its commands execute.

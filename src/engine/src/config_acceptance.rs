@@ -13,7 +13,7 @@ use crate::model::config::CONFIG_FILE;
 /// Where the digest of the text is kept that a person has accepted.
 const RECORD: &str = "accepted-config";
 
-/// Accepts a configuration that is committed, or that a person has accepted with `workerctl reload`. Without a repository
+/// Accepts a configuration that is committed, or that a person has accepted with `workerctl daemon reload`. Without a repository
 /// or a commit every configuration is accepted, because nothing else could be compared.
 pub(super) struct ConfigAcceptance {
     workspace: PathBuf,

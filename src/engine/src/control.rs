@@ -144,7 +144,7 @@ impl EngineControl {
         let repository = tree.map_or(&shown.spec.workspace, |tree| &tree.workdir);
         let factory = &self.factory;
         Restricted::new(
-            &factory.definitions.current(),
+            &factory.definitions.saved(),
             &factory.environment,
             &checkouts(std::path::Path::new(repository)),
         )
@@ -415,7 +415,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        self.reread(Reload::ByPerson)
+        self.reloaded(Reload::ByPerson)
     }
 
     fn drain(&self) -> Result<(), Diagnostic> {

@@ -306,11 +306,32 @@ impl Definitions {
     /// Whether anything changed, or a configuration that was not accepted is now.
     pub(super) fn is_stale(&self) -> bool {
         let current = self.current();
-        current.is_stale() || current.held_config().is_some() && self.acceptance.accepts_file()
+        current.is_stale()
+            || current.config_fallback_reason().is_some() && self.acceptance.accepts_file()
     }
 
     /// Reads what changed, keeping the last good definition of what broke.
     pub(super) fn reload(&self, reload: Reload) -> Arc<Catalog> {
+        let fresh = self.read_again(reload);
+        // Held over both, so that nobody is told of them in another order than they came in.
+        let all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        for told in all.iter() {
+            told(&fresh);
+        }
+        fresh
+    }
+
+    /// Returns the definitions as they are saved now, which need not be in force yet.
+    pub(super) fn saved(&self) -> Arc<Catalog> {
+        if self.is_stale() {
+            self.read_again(Reload::Automatic)
+        } else {
+            self.current()
+        }
+    }
+
+    fn read_again(&self, reload: Reload) -> Arc<Catalog> {
         let accepts = |text: Option<&str>, changes_rights: bool| match reload {
             Reload::ByPerson => {
                 self.acceptance.accept(text);
@@ -322,14 +343,7 @@ impl Definitions {
             accepts_config: Some(&accepts),
             ..options(self.home.as_deref())
         };
-        let fresh = Arc::new(catalog::reload(&self.current(), options));
-        // Held over both, so that nobody is told of them in another order than they came in.
-        let all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
-        for told in all.iter() {
-            told(&fresh);
-        }
-        fresh
+        Arc::new(catalog::reload(&self.current(), options))
     }
 }
 

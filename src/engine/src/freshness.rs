@@ -21,7 +21,7 @@ impl EngineControl {
             .unwrap_or_else(PoisonError::into_inner);
         definitions::look_at_zones();
         if self.factory.definitions.is_stale() {
-            self.reread(Reload::Automatic).map(|_| true)
+            self.reloaded(Reload::Automatic).map(|_| true)
         } else {
             Ok(false)
         }
@@ -37,7 +37,7 @@ impl EngineControl {
     }
 
     /// Reads definitions and configuration again.
-    pub(super) fn reread(&self, reload: Reload) -> Result<ReloadReport, Diagnostic> {
+    pub(super) fn reloaded(&self, reload: Reload) -> Result<ReloadReport, Diagnostic> {
         definitions::look_at_zones();
         let before = self.factory.definitions.current();
         let catalog = self.factory.definitions.reload(reload);
@@ -56,7 +56,7 @@ impl EngineControl {
             workers: to_u32(catalog.workers.len()),
             skills: to_u32(catalog.skill_count()),
             problems: catalog.problems.clone(),
-            reread: reread(&before, &catalog),
+            reloaded: reloaded(&before, &catalog),
         };
         drop((before, catalog));
         // All schedules were put together anew, and there may be very many.
@@ -66,7 +66,7 @@ impl EngineControl {
 }
 
 /// Workers that a reload did not take over as they were.
-fn reread(before: &Catalog, after: &Catalog) -> u32 {
+fn reloaded(before: &Catalog, after: &Catalog) -> u32 {
     let earlier: HashSet<_> = before.workers.iter().map(Arc::as_ptr).collect();
     to_u32(
         after

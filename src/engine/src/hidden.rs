@@ -1,4 +1,4 @@
-//! What no command in a sandbox may read, at any level: the table of `docs/security.md`, which a test compares.
+//! What no command in a sandbox may read, at any level: the table of `docs/reference/sandbox.md`, which a test compares.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

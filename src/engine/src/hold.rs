@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::Access;
 
 use super::{ENGINE_RUNNING, EngineOptions, unusable};
+use crate::git::tracked_below;
 use crate::model::{Diagnostic, Kind};
 use crate::process::end_orphans_with_open;
 use crate::store::identity;
@@ -92,8 +93,17 @@ pub fn refuse_unfit(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic
     free_of_orphans(workspace, state_dir, || {
         refuse_where_held(workspace, state_dir)
     })?;
-    identity::check(workspace, state_dir)?;
+    check_store(workspace, state_dir)?;
     create_state_dir(state_dir)
+}
+
+/// Refuses a state directory in which git tracks files, and a store that is not the one of the workspace.
+///
+/// # Errors
+/// Names a tracked path, or says where the store of the workspace is. Nothing was made.
+pub fn check_store(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    identity::refuse_tracked(state_dir, tracked_below(state_dir).as_deref())?;
+    identity::check(workspace, state_dir)
 }
 
 /// Creates the state directory, or refuses one that cannot be used. Otherwise the first file that is created in it,
@@ -123,6 +133,7 @@ fn create_state_dir(state_dir: &Path) -> Result<(), Diagnostic> {
 pub fn init_store(options: &EngineOptions) -> Result<(), Diagnostic> {
     let (workspace, state_dir) = (&options.workspace, &options.state_dir);
     refuse_where_held(workspace, state_dir)?;
+    identity::refuse_tracked(state_dir, tracked_below(state_dir).as_deref())?;
     let _hold = Hold::take(workspace, options)?;
     super::keep_out_of_git(workspace, state_dir);
     identity::announce(workspace, state_dir)?;
@@ -153,12 +164,12 @@ fn refused_lock(error: &LockError) -> Diagnostic {
     let conflict = || Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string());
     match error {
         LockError::Held { holder, .. } => {
-            let refused = conflict().hint("use that engine, or end it with `workerctl drain`");
+            let refused =
+                conflict().hint("use that engine, or end it with `workerctl daemon drain`");
             match holder {
-                Some(holder) => refused.hint(format!(
-                    "where it answers nobody, end process {}",
-                    holder.pid
-                )),
+                Some(holder) => {
+                    refused.hint(format!("if it does not answer, end process {}", holder.pid))
+                }
                 None => refused,
             }
         }

@@ -41,7 +41,7 @@ impl EngineControl {
         let kept = KeptRun::of(&shown)?;
         kept.refuse_gone()?;
         kept.refuse_landed()?;
-        let mut notes = kept.left_out()?;
+        let mut notes = kept.omitted()?;
         let commit = match self.tried(&kept)? {
             Event::Committed { oid, warning } => {
                 notes.extend(warning);
@@ -232,7 +232,7 @@ impl<'a> KeptRun<'a> {
     }
 
     /// What a landing of a run at work does besides, and this one does not.
-    fn left_out(&self) -> Result<Vec<String>, Diagnostic> {
+    fn omitted(&self) -> Result<Vec<String>, Diagnostic> {
         let spec = &self.shown.spec;
         let mut notes = Vec::new();
         let mut hooks = spec.plan.post_commit_hooks;

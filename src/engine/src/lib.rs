@@ -47,10 +47,10 @@ mod names;
 mod output_files;
 mod outputs;
 mod patches;
+mod path_programs;
 mod pool;
 mod prepares;
 mod probe;
-mod program_links;
 mod programs;
 mod reading;
 mod recovery;
@@ -111,7 +111,7 @@ use recovery::{LeftBehind, Recovery};
 use run_factory::RunFactory;
 use view::View;
 
-pub use hold::{init_store, refuse_unfit};
+pub use hold::{check_store, init_store, refuse_unfit};
 pub use landings::{LeftLanding, left_landings};
 pub use listing::expect_known_outcome;
 pub use programs::{InstalledProgram, installed_programs};
@@ -119,6 +119,7 @@ pub use request::ENDED_OPEN;
 pub use submission::agent::check_tools;
 pub use trigger_probe::{Hints, Watched};
 pub use unusable::{unless_it_passes, unusable};
+pub use walls::links::grant_through_link;
 pub use web_sessions::WebSessionStore;
 
 /// Code of the refusal where another engine has the workspace or the state directory.
@@ -143,7 +144,7 @@ pub struct EngineOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
     /// Milliseconds since the loop last turned.
-    pub turned_ms_ago: u64,
+    pub loop_lag_ms: u64,
     /// Milliseconds since the commit that is under way began; `None` when none is.
     pub committing_for_ms: Option<u64>,
 }
@@ -167,7 +168,7 @@ impl Engine {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
         })?;
-        identity::check(&workspace, &options.state_dir)?;
+        hold::check_store(&workspace, &options.state_dir)?;
         let hold = Hold::take(&workspace, &options)?;
         keep_out_of_git(&workspace, &options.state_dir);
         make_directories(&options.state_dir)?;
@@ -252,7 +253,7 @@ impl Engine {
         let now = self.control.clock.monotonic_ms();
         let view = &self.control.view;
         Heartbeat {
-            turned_ms_ago: now.saturating_sub(view.turned_at_ms()),
+            loop_lag_ms: now.saturating_sub(view.turned_at_ms()),
             committing_for_ms: view
                 .committing_since()
                 .map(|since| now.saturating_sub(since)),

@@ -177,10 +177,10 @@ pub(super) fn past(
             return Err(Diagnostic::new(Kind::Usage, "too_many", why).hint("divide it"));
         }
         let mut one = judged(state.as_ref(), &rows, slot);
-        if let (None, Some(counted)) = (&one.not_because, &mut counted) {
+        if let (None, Some(counted)) = (&one.skip_reason, &mut counted) {
             let permitted = permitted(&schedule.policy, counted, (slot, zone), overrides);
             counted.actions += u64::from(permitted.is_ok());
-            one.not_because = permitted.err().map(|refused| refused.to_string());
+            one.skip_reason = permitted.err().map(|refused| refused.to_string());
         }
         found.push(one);
         next = slots.next_after(slot);
@@ -224,7 +224,7 @@ fn judged(
         .map(|(_, row)| row)
         .find(|row| row.to >= slot || row.run.is_none());
     let row = row.filter(|row| row.to >= slot);
-    let not_because = match row {
+    let skip_reason = match row {
         Some(row) if row.run.is_some() => Some("it ran".to_owned()),
         Some(row) if state.is_some_and(|state| row.from <= state.anchor) => {
             Some("the schedule was another one then, and has a row of that time".to_owned())
@@ -232,19 +232,17 @@ fn judged(
         None if state
             .is_some_and(|state| state.trimmed_until.is_some_and(|until| slot <= until)) =>
         {
-            Some(
-                "rows of that time are no longer kept, so whether it ran cannot be told".to_owned(),
-            )
+            Some("the history of that time was deleted, so it is unknown whether it ran".to_owned())
         }
         None if state.is_none_or(|state| slot > state.cursor) => {
-            Some("its fate is not decided yet".to_owned())
+            Some("its status is not decided yet".to_owned())
         }
         _ => None,
     };
     BackfillSlot {
         slot,
-        fate: row.map(|row| row.fate),
+        status: row.map(|row| row.status),
         run: row.and_then(|row| row.run),
-        not_because,
+        skip_reason,
     }
 }

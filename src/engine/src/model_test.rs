@@ -17,8 +17,8 @@ pub(super) fn test(
     clock: &dyn Clock,
 ) -> Probe {
     let answer = |works, message: String, hints| Probe {
-        what: "model".to_owned(),
-        works,
+        subject: "model".to_owned(),
+        ok: works,
         message,
         hints,
     };

@@ -138,8 +138,9 @@ impl SandboxedDir {
             .map_err(|errno| refused("read", path, errno))?;
         let mut from = File::from(from);
         let mut mode = from.metadata().map_err(io("read"))?.permissions();
-        // A setuid bit would give the engine's user to everybody, and other users must not change the file.
-        mode.set_mode(mode.mode() & 0o775);
+        // A setuid bit would give the engine's user to everybody, and other users must not change the file. Its owner
+        // reads it even if the run, as root, took that away.
+        mode.set_mode(mode.mode() & 0o775 | 0o400);
         let (parent, name) = split(temporary);
         let directory = self
             .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)

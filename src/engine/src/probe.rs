@@ -91,8 +91,8 @@ impl<'a> SkillProbe<'a> {
             }
             Err(GitError::NotARepository(_)) => None,
             Err(error) => Some(Probe {
-                what: what.to_owned(),
-                works: false,
+                subject: what.to_owned(),
+                ok: false,
                 message: format!(
                     "the repository of {} cannot be opened: {}",
                     self.workspace.display(),
@@ -120,8 +120,8 @@ impl<'a> SkillProbe<'a> {
             }
         };
         Probe {
-            what: what.to_owned(),
-            works: tried.is_ok(),
+            subject: what.to_owned(),
+            ok: tried.is_ok(),
             message,
             hints,
         }
@@ -172,24 +172,23 @@ impl<'a> SkillProbe<'a> {
 /// more says so.
 fn walls() -> Probe {
     let abi = process::landlock_abi();
-    let none = "commands have no walls by the kernel (sandbox level 0)";
+    let none = "commands run without a sandbox of the kernel (sandbox level 0)";
     let (message, hint) = if !process::walls_stand() {
         let hint = "Linux 6.2 or newer with Landlock switched on keeps them within walls";
         (format!("{none}: Landlock ABI {abi}"), Some(hint.to_owned()))
     } else if let Err(error) = process::containers_stand() {
-        let level =
-            format!("commands have walls by the kernel (sandbox level 1, Landlock ABI {abi})");
+        let level = format!("commands run in a sandbox (level 1, Landlock ABI {abi})");
         (
             format!("{level}; `sandbox: private` cannot be had: {error}"),
             None,
         )
     } else {
-        let levels = "commands have walls by the kernel, in containers too (sandbox levels 1 and 2";
+        let levels = "commands run in a sandbox, also in containers (levels 1 and 2";
         (format!("{levels}, Landlock ABI {abi})"), None)
     };
     Probe {
-        what: "sandbox".to_owned(),
-        works: true,
+        subject: "sandbox".to_owned(),
+        ok: true,
         message,
         hints: hint.into_iter().collect(),
     }
@@ -270,13 +269,13 @@ fn hint(error: &(dyn Error + 'static), place: &Path, is_service: bool) -> Option
             "`ProtectSystem=` of the unit makes it read-only: add `ReadWritePaths={shown}`, or look at how it is mounted"
         ),
         Errno::NOENT | Errno::ACCESS if is_hidden => format!(
-            "`ProtectHome=` of the unit hides it: move what lies in {shown}, or set `ProtectHome=no`"
+            "`ProtectHome=` of the unit hides it: move what is in {shown}, or set `ProtectHome=no`"
         ),
         Errno::ACCESS => format!(
             "the account of `User=` in the unit may not do that: give it {shown}, or name another account"
         ),
         Errno::NOSYS | Errno::PERM => "`SystemCallFilter=`, `RestrictSUIDSGID=` or another `Restrict…=` of the unit refuses the system call: \
-            take out the lines that you added to the unit that `workerctl unit print` shows"
+            take out the lines that you added to the unit that `workerctl daemon unit` shows"
             .to_owned(),
         Errno::AGAIN => "`TasksMax=` or `LimitNPROC=` of the unit is reached: raise it".to_owned(),
         Errno::NOMEM => "`MemoryMax=` of the unit is reached: raise it".to_owned(),
@@ -311,7 +310,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         fs::create_dir(state.path().join("scratch")).unwrap();
         let probes = probe(workspace.path(), state.path());
-        let names: Vec<_> = probes.iter().map(|probe| probe.what.as_str()).collect();
+        let names: Vec<_> = probes.iter().map(|probe| probe.subject.as_str()).collect();
         assert_eq!(
             names,
             [
@@ -323,7 +322,7 @@ mod tests {
                 "sandbox"
             ]
         );
-        assert!(probes.iter().all(|probe| probe.works), "{probes:?}");
+        assert!(probes.iter().all(|probe| probe.ok), "{probes:?}");
         let left = |path: PathBuf| fs::read_dir(path).unwrap().count();
         assert_eq!(left(workspace.path().join(WORKSPACE_FOLDER)), 0);
         assert_eq!(left(state.path().join("scratch")), 0);
@@ -336,8 +335,8 @@ mod tests {
         fs::write(workspace.path().join(WORKSPACE_FOLDER), "in the way").unwrap();
         let state = workspace.path().join("none");
         let probes = probe(workspace.path(), &state);
-        let failed: Vec<_> = probes.iter().filter(|probe| !probe.works).collect();
-        let names: Vec<_> = failed.iter().map(|probe| probe.what.as_str()).collect();
+        let failed: Vec<_> = probes.iter().filter(|probe| !probe.ok).collect();
+        let names: Vec<_> = failed.iter().map(|probe| probe.subject.as_str()).collect();
         assert_eq!(names, ["output", "temporary", "state"]);
         assert!(
             failed[0]

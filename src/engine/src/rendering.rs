@@ -176,8 +176,8 @@ fn notes(ready: &Ready) -> Vec<String> {
     }
     if let Some(wake) = &spec.wake {
         notes.push(format!(
-            "nothing is executed where this finds nothing to do: {}",
-            wake.program.show()
+            "the run ends early if `wake` finds nothing to do: {}",
+            wake.program.show().lines().next().unwrap_or_default()
         ));
     }
     if !spec.plan.verifies {

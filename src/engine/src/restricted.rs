@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{key_files, program_links};
+use super::{key_files, path_programs};
 use crate::catalog::Catalog;
 use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::catalog::interpreters;
 use crate::git::Checkout;
 use crate::model::protected_files::ProtectedMatcher;
 
@@ -22,7 +23,7 @@ pub(super) struct Restricted {
 /// The restricted files of one checkout, relative to it.
 struct CheckoutPaths {
     definitions: DefinitionPaths,
-    /// Directories and programs of `PATH`.
+    /// Directories and programs of `PATH`, and interpreters of the programs.
     programs: Vec<PathBuf>,
     /// Targets of protected links, and files of keys and tokens.
     protected: Vec<PathBuf>,
@@ -37,7 +38,7 @@ impl Restricted {
     ) -> Restricted {
         let protected = catalog.config.protected_files.matcher();
         let keys = key_files::named(catalog, environment);
-        let programs = programs(environment);
+        let programs = programs(environment, &catalog.root);
         let paths = |checkout: &Checkout| {
             let root = &checkout.workdir;
             let named = |path: &PathBuf| names_within(root, path);
@@ -84,17 +85,19 @@ impl Restricted {
     }
 }
 
-/// Returns the directories of the engine's `PATH`, and the links in them: the engine and skills with more rights would
-/// execute what a result puts there.
-fn programs(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+/// Returns the directories of the engine's `PATH`, the programs in them that can lead to a repository, and the interpreters
+/// of these: the engine and skills with more rights would execute what a result puts there.
+fn programs(environment: &BTreeMap<String, String>, workspace: &Path) -> Vec<PathBuf> {
     let path = environment.get("PATH").map_or("", String::as_str);
     let directories = path.split(':').filter(|entry| entry.starts_with('/'));
     let directories: BTreeSet<PathBuf> = directories.map(real).collect();
-    let links = directories
+    let programs = directories
         .iter()
-        .flat_map(|directory| program_links::in_directory(directory));
-    let links: Vec<PathBuf> = links.collect();
-    directories.into_iter().chain(links).collect()
+        .flat_map(|directory| path_programs::in_directory(directory));
+    let programs: Vec<PathBuf> = programs.collect();
+    let interpreters = interpreters(programs.clone(), workspace);
+    let all = directories.into_iter().chain(programs).chain(interpreters);
+    all.collect()
 }
 
 /// Resolves symbolic links; returns the path unchanged if it does not exist.

@@ -6,7 +6,7 @@ use super::control::EngineControl;
 use super::schedules::summary_of;
 use super::view::RunSnapshot;
 use crate::model::{Diagnostic, Kind, RunId, Value};
-use crate::protocol::{ActView, RunDetail, RunSummary, SignedRequest, SubmitRequest, Submitted};
+use crate::protocol::{AuditEntry, RunDetail, RunSummary, SignedRequest, SubmitRequest, Submitted};
 
 /// How many of the newest runs are searched for those that repeat a run or were started by it.
 const LOOKED_MAX: usize = 2_000;
@@ -69,7 +69,7 @@ impl EngineControl {
             found.dedup();
         }
         for retried in retried {
-            detail.acts.extend(self.act(retried)?);
+            detail.audit.extend(self.act(retried)?);
         }
         if let Some(parent) = detail.summary.parent {
             let parent = summary_of(&self.view, store, parent)?;
@@ -78,14 +78,14 @@ impl EngineControl {
         Ok(())
     }
 
-    fn act(&self, retried: RunId) -> Result<Option<ActView>, Diagnostic> {
+    fn act(&self, retried: RunId) -> Result<Option<AuditEntry>, Diagnostic> {
         let spec = match self.view.run(retried) {
             Some(shown) => Some(shown.spec.as_ref().clone()),
             None => self.store.spec(retried)?,
         };
-        Ok(spec.map(|spec| ActView {
+        Ok(spec.map(|spec| AuditEntry {
             at: spec.submitted_at,
-            act: "retried".to_owned(),
+            action: "retried".to_owned(),
             by: Some(spec.submitted_by),
             note: None,
             run: Some(retried),

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{Parent, ScheduledSlot};
-use crate::model::{Diagnostic, Kind, Notify, RunId, RunSpec, Severity, Zone};
+use crate::model::{Diagnostic, Kind, Notify, RunId, RunSpec, Severity, Timestamp, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
@@ -59,12 +59,13 @@ pub(super) struct Origin<'a> {
 }
 
 impl RunFactory {
-    fn next_run(&self) -> Result<RunId, Diagnostic> {
+    /// Returns an id whose time is that of the submission, because queries by time compare ids.
+    fn next_run(&self, now: Timestamp) -> Result<RunId, Diagnostic> {
         let mut random = [0u8; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
             .map_err(|error| Diagnostic::new(Kind::Internal, "random", error.to_string()))?;
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = RunId::following(*newest, self.clock.now(), u128::from_be_bytes(random));
+        let run = RunId::following(*newest, now, u128::from_be_bytes(random));
         *newest = Some(run);
         Ok(run)
     }
@@ -82,20 +83,21 @@ impl RunFactory {
             places::below(&self.workspace, directory)?;
         }
         let skill = lookup::find_skill(catalog, &request.skill)?;
+        let now = self.clock.now();
         let around = SubmissionContext {
             catalog,
             config,
             workspace: &self.workspace,
             state_dir: &self.state_dir,
             environment: &self.environment,
-            now: self.clock.now(),
+            now,
             retry_of: origin.retry_of,
             due: origin.due,
             notify: origin.notify,
             parent: origin.parent,
             syntax: &self.syntax,
         };
-        submission::ready(&skill, request, self.next_run()?, &around)
+        submission::ready(&skill, request, self.next_run(now)?, &around)
     }
 
     /// A run that may be accepted; values of its sensitive inputs are kept beside the store.

@@ -94,9 +94,9 @@ fn views<'a>(
             let mut shown = view_of(schedule, state.as_ref(), skill, now, |run| {
                 summary_of(view, store, run)
             })?;
-            shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
-            shown.held = catalog.schedules_held().map(str::to_owned);
-            shown.next = shown.next.filter(|_| shown.held.is_none());
+            shown.fallback_reason = catalog.fallback_schedules.get(&*schedule.id).cloned();
+            shown.inactive_reason = catalog.schedules_held().map(str::to_owned);
+            shown.next = shown.next.filter(|_| shown.inactive_reason.is_none());
             Ok(shown)
         })
         .collect()
@@ -218,7 +218,7 @@ fn view_of(
         },
         timezone: schedule.timezone.to_string(),
         defined_at: schedule.place.to_string(),
-        seen: present.seen.is_some(),
+        observed: present.seen.is_some(),
         next: recurrence
             .as_ref()
             .and_then(|slots| next_due(schedule, slots, &present, now)),
@@ -236,8 +236,8 @@ fn view_of(
         blocked: BlockedSlot::newest(&present),
         expected_by: expected.map(|expected| expected.by),
         overdue: expected.is_some_and(|expected| expected.is_missed(now)),
-        kept: None,
-        held: None,
+        fallback_reason: None,
+        inactive_reason: None,
         restored: present.restored.map(|restored| *restored),
         actions: present.actions,
         totals: present.totals,

@@ -11,7 +11,7 @@ use super::run_factory::RunFactory;
 use super::schedules::{defined_or_gone, summary_of};
 use super::view::View;
 use crate::catalog::Catalog;
-use crate::model::schedule::{Fate, ScheduleState, SlotRow};
+use crate::model::schedule::{ScheduleState, SlotRow, SlotStatus};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp};
 use crate::protocol::{RunSummary, SlotView, SlotsPage, SlotsQuery};
 use crate::store::{Store, Unreadable};
@@ -101,16 +101,16 @@ fn told(
     Ok(row)
 }
 
-/// Fates and outcomes of which any is wanted.
+/// SlotStatuses and outcomes of which any is wanted.
 struct Filter<'a>(Option<HashSet<&'a str>>);
 
 impl<'a> Filter<'a> {
     fn of(query: &'a SlotsQuery) -> Result<Filter<'a>, Diagnostic> {
-        let Some(names) = &query.fate else {
+        let Some(names) = &query.status else {
             return Ok(Filter(None));
         };
-        let known: Vec<&str> = Fate::ALL
-            .map(Fate::name)
+        let known: Vec<&str> = SlotStatus::ALL
+            .map(SlotStatus::name)
             .into_iter()
             .chain(Outcome::NAMES)
             .collect();
@@ -119,8 +119,8 @@ impl<'a> Filter<'a> {
             None => Ok(Filter(Some(wanted))),
             Some(name) => {
                 let shown: String = name.chars().take(64).collect();
-                let message = format!("`{}` is no fate and no outcome", shown.escape_debug());
-                Err(Diagnostic::new(Kind::Usage, "fate", message)
+                let message = format!("`{}` is no status and no outcome", shown.escape_debug());
+                Err(Diagnostic::new(Kind::Usage, "status", message)
                     .hint(format!("one of: {}", known.join(", "))))
             }
         }
@@ -129,7 +129,7 @@ impl<'a> Filter<'a> {
     fn takes(&self, row: &SlotView) -> bool {
         self.0.as_ref().is_none_or(|wanted| {
             let outcome = row.outcome.as_deref();
-            wanted.contains(row.fate.name()) || outcome.is_some_and(|name| wanted.contains(name))
+            wanted.contains(row.status.name()) || outcome.is_some_and(|name| wanted.contains(name))
         })
     }
 }
@@ -358,7 +358,7 @@ fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
         let from = damaged.from.unwrap_or_default();
         SlotRow {
             count: None,
-            ..SlotRow::one(from, Fate::BlockedConfig, from)
+            ..SlotRow::one(from, SlotStatus::BlockedConfig, from)
         }
         .because(format!("unreadable: {}", damaged.reason))
     });

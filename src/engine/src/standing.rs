@@ -57,9 +57,11 @@ impl EngineControl {
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
             schedules: to_u32(agenda.schedules),
-            kept_schedules: to_u32(catalog.kept_schedules.len()),
-            held_config: catalog.held_config().map(|problem| problem.message.clone()),
-            held_schedules: held.map(str::to_owned),
+            fallback_schedules: to_u32(catalog.fallback_schedules.len()),
+            config_fallback_reason: catalog
+                .config_fallback_reason()
+                .map(|problem| problem.message.clone()),
+            inactive_reason: held.map(str::to_owned),
             next_due: agenda.next,
             overdue: agenda.overdue,
             failing: agenda.failing,
@@ -67,7 +69,7 @@ impl EngineControl {
             git_problem: self.git_problem(&catalog),
             failed_pushes: self.failed_pushes(OVERDUE_SHOWN_MAX),
             kept_commits,
-            kept,
+            kept_runs: kept,
             trees: Some(trees::view(
                 &self.trees,
                 catalog.config.trees.min_free_bytes,

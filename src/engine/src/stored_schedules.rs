@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{
-    FAILURES_IN_A_ROW, Fate, Pause, Restored, Schedule, ScheduleState, SlotRow, cut,
+    FAILURES_IN_A_ROW, Pause, Restored, Schedule, ScheduleState, SlotRow, SlotStatus, cut,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::store::{Durability, Store, StoreError, Unreadable, write_atomically};
@@ -138,10 +138,10 @@ pub(super) fn schedules(
         match kept_aside(state_dir, &one.record) {
             Ok(path) => {
                 let path = path.display();
-                tracing::error!(schedule = id, reason, %path, "its state is damaged; made anew");
+                tracing::error!(schedule = id, reason, %path, "its state is damaged and was reset");
             }
             Err(error) => {
-                tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
+                tracing::error!(schedule = id, reason, %error, "its state is damaged and was reset; the damaged state could not be kept");
             }
         }
         known
@@ -176,7 +176,7 @@ fn ran_ahead(store: &dyn Store, id: &str, cursor: Timestamp) -> Result<Vec<Times
     store.slots(id, None, &mut |row| match row {
         Ok(row) if row.to <= cursor => ControlFlow::Break(()),
         Ok(row) => {
-            ahead.extend(row.fate.is_run().then_some(row.from));
+            ahead.extend(row.status.is_run().then_some(row.from));
             ControlFlow::Continue(())
         }
         Err(damaged) => {
@@ -213,7 +213,7 @@ pub(super) fn restored(
             if newest {
                 state.pause = pause_of(&row).map(Box::new);
             }
-            let total = state.totals.entry(row.fate).or_default();
+            let total = state.totals.entry(row.status).or_default();
             *total = total.saturating_add(row.count.unwrap_or(0));
             runs.extend(row.run.map(|run| (row.from, run)));
         }
@@ -248,7 +248,7 @@ pub(super) fn restored(
 
 /// The newest row says whether it was paused then.
 fn pause_of(newest: &SlotRow) -> Option<Pause> {
-    (newest.fate == Fate::Paused).then(|| Pause {
+    (newest.status == SlotStatus::Paused).then(|| Pause {
         reason: newest.reason.clone().unwrap_or_default(),
         by: "unknown".to_owned(),
         at: newest.from,
@@ -260,7 +260,7 @@ fn lost(damage: &str, state: &ScheduleState) -> String {
     let damage = cut(damage, 120);
     let pause = match (&state.pause, state.rows) {
         (Some(_), _) => "by its newest row it was paused, and stays so",
-        (None, 0) => "it has no rows, so that it begins anew, and a pause is lost",
+        (None, 0) => "it has no history, so it starts again, and a pause is lost",
         (None, _) => "by its newest row it was not paused; a pause since then is lost",
     };
     format!("{damage}; {pause}")

@@ -19,6 +19,7 @@ use super::names::{self, Builtins};
 use super::secrets;
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
+use crate::catalog::definition_paths::without_links;
 use crate::catalog::{Catalog, NO_EXECUTOR};
 use crate::inputs::{self, Bound, RawInputs};
 use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
@@ -129,11 +130,9 @@ pub(super) fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
             .hint(CONFIGURE_A_MODEL)
             .hint("or give the skill a command: `run`");
     }
-    refused.details = skill
-        .unavailable
-        .iter()
-        .map(|one| one.reason.clone())
-        .collect();
+    // The message has the first one.
+    let others = skill.unavailable.iter().skip(1);
+    refused.details = others.map(|one| one.reason.clone()).collect();
     Err(refused)
 }
 
@@ -362,6 +361,15 @@ impl Submitting<'_> {
         if !real.starts_with(&root) {
             return Err(refused("leads out of the workspace".to_owned()));
         }
+        // A run could have landed a link, so that this one would work in another repository of the workspace.
+        let path = root.join(&self.skill.cwd);
+        if real != path {
+            let (_, links) = without_links(&path);
+            let link = links.iter().find_map(|link| link.strip_prefix(&root).ok());
+            let link = link.unwrap_or(Path::new(&self.skill.cwd)).display();
+            let why = format!("passes the symbolic link `{link}`, which a run can replace");
+            return Err(refused(why).hint("name the path that the link leads to"));
+        }
         Ok(real.to_string_lossy().into_owned())
     }
 
@@ -409,7 +417,7 @@ impl Submitting<'_> {
             let refused = Diagnostic::new(Kind::Blocked, "sandbox", message);
             let linux = lacking.linux;
             return Err(refused.hint(format!(
-                "Linux {linux} or newer with Landlock switched on has them: docs/security.md"
+                "Linux {linux} or newer with Landlock switched on has them: docs/reference/sandbox.md"
             )));
         }
         match grounds.check(sandbox) {

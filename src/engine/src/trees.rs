@@ -87,7 +87,7 @@ pub(super) fn place(workspace: &Path, options: &EngineOptions) -> Result<PathBuf
     let home = of("XDG_STATE_HOME").or_else(|| Some(of("HOME")?.join(".local/state")));
     let Some(home) = home else {
         return Err(format!(
-            "the state directory `{}` lies in a work tree, and neither `XDG_STATE_HOME` nor `HOME` names another \
+            "the state directory `{}` is in a work tree, and neither `XDG_STATE_HOME` nor `HOME` names another \
              place for the trees of runs: set one of them, or move the state with `--state-dir`",
             state_dir.display()
         ));

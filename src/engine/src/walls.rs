@@ -1,10 +1,13 @@
 //! Which walls the commands of a run have: what is theirs, what is granted, and all but secrets to read.
 
+pub(super) mod links;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::hidden::{self, Mounts};
 use crate::catalog::Catalog;
+use crate::catalog::definition_paths::{grant_path, without_links};
 use crate::git;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::process::{Container, Link, Network, Wall};
@@ -98,11 +101,27 @@ impl Grounds<'_> {
         for grant in &sandbox.write {
             self.grant("write", grant)?;
         }
-        let engine = self.engine_names(&Mounts::read());
-        for grant in sandbox.reads.iter().flatten() {
-            refuse_read(&real(&self.expanded(grant)), &engine)?;
-        }
-        Ok(())
+        self.read_grants(
+            sandbox.reads.as_deref().unwrap_or_default(),
+            &Mounts::read(),
+        )
+        .map(drop)
+    }
+
+    /// The paths of grants to read.
+    ///
+    /// # Errors
+    /// One of them is never granted: says why.
+    fn read_grants(&self, texts: &[String], mounts: &Mounts) -> Result<Vec<PathBuf>, String> {
+        let engine = self.engine_names(mounts);
+        let grant = |text: &String| {
+            let (path, links) = without_links(&self.expanded(text));
+            refuse_read(&path, &engine)?;
+            self.refuse_links("reads", text, &links, mounts)?;
+            self.refuse_other_name("reads", text, &path, mounts)?;
+            Ok(path)
+        };
+        texts.iter().map(grant).collect()
     }
 
     /// The walls around what is a run's own: it may change and read that.
@@ -119,6 +138,8 @@ impl Grounds<'_> {
         for grant in &sandbox.write {
             write.extend(self.without_programs(self.grant("write", grant)?));
         }
+        let granted = sandbox.reads.as_deref().unwrap_or_default();
+        let granted = self.read_grants(granted, &Mounts::read())?;
         // A state directory in the workspace would else keep it from being listed: its names are no secret.
         let workspace = real(self.workspace);
         let holds_ours = self
@@ -130,7 +151,7 @@ impl Grounds<'_> {
             read.extend(self.repository.iter().map(|path| real(path)));
         }
         let is_private = sandbox.level == Level::Private;
-        let container = is_private.then(|| self.container(sandbox, &read, &readable.links));
+        let container = is_private.then(|| self.container(granted, &read, &readable.links));
         Ok(Wall {
             list: holds_ours.then_some(workspace).into_iter().collect(),
             write,
@@ -148,12 +169,12 @@ impl Grounds<'_> {
 
     /// A container without the home directory and temporary files of others. Of the workspace, the repository and what
     /// `reads` grants it shows the parts that may be read at level 1: what is hidden does not exist in there.
-    fn container(&self, sandbox: &Sandbox, read: &[PathBuf], links: &[Link]) -> Container {
+    fn container(&self, granted: Vec<PathBuf>, read: &[PathBuf], links: &[Link]) -> Container {
         let home = self.environment.get("HOME");
         let mut roots = vec![real(self.workspace)];
         roots.extend(self.repository.iter().map(|path| real(path)));
-        let reads = sandbox.reads.iter().flatten();
-        roots.extend(reads.map(|path| real(&self.expanded(path))));
+        // `/` means what is the default: it shows nothing of the home directory and of `/tmp`.
+        roots.extend(granted.into_iter().filter(|path| path.parent().is_some()));
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         let is_whole = |root: &&PathBuf| read.iter().any(|path| root.starts_with(path));
         let parts = read.iter().filter(|path| in_roots(path));
@@ -187,18 +208,21 @@ impl Grounds<'_> {
     /// A grant leads to what is never granted.
     pub(super) fn readable(&self, sandbox: &Sandbox) -> Result<Readable, String> {
         let mut readable = Readable::default();
+        let everything = ["/".to_owned()];
         let mounts = Mounts::read();
-        let engine = self.engine_names(&mounts);
         let denied = self.denied(&mounts);
-        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
-            let path = real(&self.expanded(grant));
-            refuse_read(&path, &engine)?;
+        let granted = sandbox.reads.as_deref().unwrap_or(&everything);
+        for path in self.read_grants(granted, &mounts)? {
             readable.add_all_but(path, &denied);
         }
         if sandbox.reads.is_some() {
-            let settings = SETTINGS_OF_GIT.map(|name| real(&self.expanded(name)));
+            let settings = SETTINGS_OF_GIT.iter().filter_map(|name| {
+                let (path, links) = without_links(&self.expanded(name));
+                let refused = self.refuse_links("reads", name, &links, &mounts);
+                refused.ok().map(|()| path)
+            });
             let is_free = |path: &PathBuf| !denied.iter().any(|one| path.starts_with(one));
-            for path in settings.into_iter().filter(is_free) {
+            for path in settings.filter(is_free) {
                 readable.add_all_but(path, &denied);
             }
         }
@@ -210,10 +234,13 @@ impl Grounds<'_> {
     /// # Errors
     /// It is never granted: says why.
     pub(super) fn grant(&self, key: &str, text: &str) -> Result<PathBuf, String> {
-        let path = real(&self.expanded(text));
-        for name in Mounts::read().names_of(path.clone()) {
+        let mounts = Mounts::read();
+        let (path, links) = without_links(&self.expanded(text));
+        for name in mounts.names_of(path.clone()) {
             self.refuse_write(key, text, &name)?;
         }
+        self.refuse_links(key, text, &links, &mounts)?;
+        self.refuse_other_name(key, text, &path, &mounts)?;
         Ok(path)
     }
 
@@ -239,7 +266,7 @@ impl Grounds<'_> {
             return refused("covers what is the engine's");
         }
         if path.components().any(|part| part.as_os_str() == ".git") {
-            return refused("lies in a repository's own files");
+            return refused("is in a repository's own files");
         }
         let workspace = real(self.workspace);
         let holds_definitions = path.strip_prefix(&workspace).is_ok_and(|within| {
@@ -300,6 +327,13 @@ impl Grounds<'_> {
 
     /// All that is hidden at every level, by all its names.
     fn denied(&self, mounts: &Mounts) -> Vec<PathBuf> {
+        let engine = self.engine_names(mounts).into_iter();
+        let hidden = self.hidden_files(mounts).into_iter();
+        engine.chain(hidden.flat_map(|(_, names)| names)).collect()
+    }
+
+    /// Hidden files that a grant can name: each as it is listed, and all its names without links.
+    fn hidden_files(&self, mounts: &Mounts) -> Vec<(PathBuf, Vec<PathBuf>)> {
         let facts = git::locate(self.workspace).ok();
         let git_dirs = facts.map(|facts| [facts.common_dir, facts.git_dir]);
         let settings = git_dirs
@@ -307,8 +341,11 @@ impl Grounds<'_> {
             .flatten()
             .flat_map(|path| hidden::git_settings(path));
         let paths = self.secrets_by_name().chain(settings);
-        let paths = paths.flat_map(|path| mounts.names_of(real(&path)));
-        self.engine_names(mounts).into_iter().chain(paths).collect()
+        let names = |path: PathBuf| {
+            let names = mounts.names_of(real(&path));
+            (path, names)
+        };
+        paths.map(names).collect()
     }
 
     /// Returns true if a path leads to something hidden; for a directory that is taken whole, also if it contains that.
@@ -317,6 +354,33 @@ impl Grounds<'_> {
         let hidden = self.denied(&Mounts::read());
         let mut hidden = hidden.iter();
         hidden.any(|hidden| path.starts_with(hidden) || is_whole && hidden.starts_with(&path))
+    }
+
+    /// Refuses a grant that leads through a link to a hidden file which its own path does not name.
+    fn refuse_other_name(
+        &self,
+        key: &str,
+        text: &str,
+        path: &Path,
+        mounts: &Mounts,
+    ) -> Result<(), String> {
+        let written = self.expanded(text);
+        if written == path {
+            return Ok(());
+        }
+        let mut files = self.hidden_files(mounts);
+        files.retain(|(_, names)| names.iter().any(|name| path.starts_with(name)));
+        let is_named = files.iter().any(|(listed, names)| {
+            let mut names = names.iter().chain([listed]);
+            names.any(|name| written.starts_with(name))
+        });
+        if files.is_empty() || is_named {
+            return Ok(());
+        }
+        let shown = path.display();
+        Err(format!(
+            "`{key}: {text}` leads to `{shown}`, which is hidden and granted only by its own path"
+        ))
     }
 
     /// Secrets under the names that lead to them.
@@ -332,11 +396,8 @@ impl Grounds<'_> {
     }
 
     fn expanded(&self, text: &str) -> PathBuf {
-        let home = self.environment.get("HOME").map_or("/", String::as_str);
-        match text.strip_prefix('~') {
-            Some(rest) => Path::new(home).join(rest.trim_start_matches('/')),
-            None => self.workspace.join(text),
-        }
+        let home = self.environment.get("HOME").map(Path::new);
+        grant_path(self.workspace, home, text)
     }
 }
 
@@ -362,7 +423,7 @@ fn refuse_read(path: &Path, engine: &[PathBuf]) -> Result<(), String> {
     if engine.iter().any(|own| path.starts_with(own)) {
         let shown = path.display();
         return Err(format!(
-            "`reads: {shown}` lies in what is the engine's, which is never granted"
+            "`reads: {shown}` is in a directory of the engine, which is never granted"
         ));
     }
     Ok(())

@@ -97,7 +97,7 @@ fn refuse_within_another(dir: &Path) -> Result<(), GitError> {
         }
         Err(e) => Err(git("look for a repository")(e)),
         Ok(found) => {
-            let why = format!("it lies in the repository `{}`", found.path().display());
+            let why = format!("it is in the repository `{}`", found.path().display());
             let source = io::Error::new(io::ErrorKind::AlreadyExists, why);
             Err(io_at("make a repository in", dir)(source))
         }

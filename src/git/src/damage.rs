@@ -98,7 +98,7 @@ impl Looking<'_> {
         };
         let shown = path.display();
         let remedy = format!(
-            "`rm '{shown}' && git reset` makes it anew of the last commit: files stay as they are, and what was staged has to be staged again"
+            "`rm '{shown}' && git reset` restores it from the last commit: files stay as they are, and what was staged has to be staged again"
         );
         self.tell(path, what, remedy);
     }

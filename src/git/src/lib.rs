@@ -46,7 +46,7 @@ pub use patterns::PathPatterns;
 pub use preflight::{RepositoryRefusal, preflight};
 pub use refs::{drop_refs, expired_refs};
 pub use show::{ShownCommit, ShownFile, show_commit};
-pub use tracked::{TrackedChanges, tracked_changes};
+pub use tracked::{TrackedChanges, tracked_below, tracked_changes};
 pub use workerctl_landing::error::GitError;
 pub use workerctl_landing::ids::{
     NameError, Oid, PATH_BYTES_MAX, PATH_COMPONENTS_MAX, RepoPath, RunId,

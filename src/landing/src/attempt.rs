@@ -147,13 +147,13 @@ impl Attempt<'_> {
     /// Paths that were left out of the work tree when the plan was made, and are not any more.
     fn appeared(&self, index: &Entries, follower: &Follower<'_>) -> Vec<RepoPath> {
         let numbered = self.plan.changes.iter().enumerate();
-        let left_out = numbered.filter(|(n, _)| follower.checkout.index_only.contains(n));
+        let omitted = numbered.filter(|(n, _)| follower.checkout.index_only.contains(n));
         let here = |path: &RepoPath| {
             let file = follower.workdir.join(path.as_path());
             let is_gone = index.get(path.as_bytes()).is_none();
             fs::symlink_metadata(file).is_ok() || !(is_gone || index::is_skipped(index, path))
         };
-        let appeared = left_out.filter(|(_, change)| here(&change.path));
+        let appeared = omitted.filter(|(_, change)| here(&change.path));
         appeared.map(|(_, change)| change.path.clone()).collect()
     }
 

@@ -58,7 +58,10 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
     let _ = fs::remove_dir_all(&place);
     let sharing = repo.sharing()?;
     sharing.make_directories(&place)?;
-    let name = write_pack(request, &repo, (&place, sharing))?;
+    let name = write_pack(request, &repo, (&place, sharing)).inspect_err(|_| {
+        // What is left is replaced by the next call, but there need not be one.
+        let _ = fs::remove_dir_all(&place);
+    })?;
     let mut keep = None;
     if let Some(name) = &name {
         let packs = common.join("objects/pack");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use git2::{ErrorCode, ObjectType, Tree};
+
 use crate::attempt::{Attempt, waiting};
 use crate::error::{GitError, git};
 use crate::forms::Forms;
@@ -11,7 +13,7 @@ use crate::index::{self, IndexContent, Indexes};
 use crate::journal::{Journal, Observer, Unobserved};
 use crate::locks::Locks;
 use crate::outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
-use crate::plan::{LogLine, Plan};
+use crate::plan::{Change, LogLine, Plan};
 use crate::repository::{Repo, entry_at, same};
 use crate::stage;
 use crate::stand::Files;
@@ -188,14 +190,16 @@ fn draft(repo: &Repo, request: &Request<'_>) -> Result<Plan, LandError> {
 
 /// What a branch that is elsewhere holds for the paths of the commit.
 fn moved(repo: &Repo, plan: &Plan, tip: Option<Oid>) -> Result<Outcome, LandError> {
-    let tree = repo.tree(tip.as_ref())?;
+    let (base, tree) = (repo.tree(plan.from.as_ref())?, repo.tree(tip.as_ref())?);
     let mut conflicts = Vec::new();
     let mut holds_all = true;
     for change in &plan.changes {
         let there = entry_at(tree.as_ref(), &change.path)?;
         let is_new = same(there.as_ref(), change.new.as_ref());
         holds_all &= is_new;
-        if tip.is_some() && !is_new && !same(there.as_ref(), change.old.as_ref()) {
+        let is_other = !same(there.as_ref(), change.old.as_ref())
+            || is_in_the_way(base.as_ref(), tree.as_ref(), change)?;
+        if tip.is_some() && !is_new && is_other {
             conflicts.push(change.path.clone());
         }
     }
@@ -203,6 +207,33 @@ fn moved(repo: &Repo, plan: &Plan, tip: Option<Oid>) -> Result<Outcome, LandErro
         Some(tip) if holds_all => Outcome::LandedIn { tip },
         tip => Outcome::Moved { tip, conflicts },
     })
+}
+
+/// Returns true if a branch got a file or link in the place of a directory on the way to a new file, or a directory in the
+/// place of that file.
+fn is_in_the_way(
+    base: Option<&Tree<'_>>,
+    tip: Option<&Tree<'_>>,
+    change: &Change,
+) -> Result<bool, GitError> {
+    let path = change.path.as_path();
+    let entry = |tree: Option<&Tree<'_>>, place: &Path| match tree.map(|tree| tree.get_path(place))
+    {
+        Some(Ok(found)) => Ok(Some((found.id(), found.kind() == Some(ObjectType::Tree)))),
+        Some(Err(error)) if error.code() != ErrorCode::NotFound => Err(git("read a tree")(error)),
+        _ => Ok(None),
+    };
+    for place in path.ancestors().take_while(|_| change.new.is_some()) {
+        if place.as_os_str().is_empty() {
+            break;
+        }
+        let found = entry(tip, place)?;
+        let is_unfit = found.is_some_and(|(_, is_tree)| is_tree == (place == path));
+        if is_unfit && found != entry(base, place)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Files that a sparse checkout leaves out are changed in the index only; what is staged already as the
@@ -220,8 +251,8 @@ fn note_indexes(plan: &mut Plan, indexes: &Indexes) -> Result<(), LandError> {
                 && fs::symlink_metadata(workdir.join(path.as_path())).is_err()
         };
         let numbered = changes.iter().enumerate();
-        let left_out = numbered.filter(|(_, change)| is_left_out(&change.path));
-        checkout.index_only = left_out.map(|(number, _)| number).collect();
+        let omitted = numbered.filter(|(_, change)| is_left_out(&change.path));
+        checkout.index_only = omitted.map(|(number, _)| number).collect();
         let numbered = changes.iter().enumerate();
         let staged = numbered.filter(|(_, c)| index::held(index, c, changes) == IndexContent::New);
         checkout.staged_before = staged.map(|(number, _)| number).collect();

@@ -7,8 +7,8 @@ use git2::{ObjectType, Odb, Repository};
 
 use crate::ids::{PATH_BYTES_MAX, RunId};
 
-/// A name in a tree that git reads itself.
-const MODULES: &[u8] = b".gitmodules";
+/// Names in a tree that git reads itself. A symbolic link as `.gitmodules` is refused too.
+const READ_BY_GIT: [&str; 4] = [".gitmodules", ".gitattributes", ".gitignore", ".mailmap"];
 
 /// Returns what is wrong with the first malformed object; `None` if all are sound.
 pub(crate) fn first_problem(
@@ -71,12 +71,17 @@ fn bad_name(name: &[u8]) -> Option<&'static str> {
 /// Returns true if a file system could take the name for `.git`: some ignore case, some drop invisible characters (HFS+),
 /// some drop final dots and blanks, cut at a colon, or know the short name `git~1` (NTFS).
 pub fn is_git_directory(name: &[u8]) -> bool {
+    let name = on_disk(name);
+    name == ".git" || name == "git~1"
+}
+
+/// Returns the name, in lower case, under which some file systems store a name.
+fn on_disk(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let is_invisible = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let visible: String = text.chars().filter(|c| !is_invisible(c)).collect();
     let stem = visible.split(':').next().unwrap_or_default();
-    let stem = stem.trim_end_matches([' ', '.']);
-    stem.eq_ignore_ascii_case(".git") || stem.eq_ignore_ascii_case("git~1")
+    stem.trim_end_matches([' ', '.']).to_ascii_lowercase()
 }
 
 /// The content of a tree is a list of `MODE NAME NUL ID`, with 20 bytes of id.
@@ -114,7 +119,14 @@ fn of_tree(odb: &Odb<'_>, content: &[u8]) -> Option<&'static str> {
         if kind.is_some_and(|kind| found.is_none_or(|(_, found)| found != kind)) {
             return Some("a tree whose modes do not fit its objects");
         }
-        if mode == b"120000" && name.eq_ignore_ascii_case(MODULES) {
+        let read = on_disk(name);
+        let is_read = READ_BY_GIT.contains(&read.as_str());
+        if is_read && kind != Some(ObjectType::Blob) {
+            return Some(
+                "a directory or submodule with the name of a file that git reads, such as `.gitmodules`",
+            );
+        }
+        if mode == b"120000" && read == READ_BY_GIT[0] {
             return Some("a symbolic link as `.gitmodules`");
         }
         // Git sorts directories as if their names ended with a slash.

@@ -165,7 +165,7 @@ impl fmt::Display for Obstacle {
                 write!(f, "`{lock}` exists: git is at work, or was killed")
             }
             Self::LockLost { lock } => {
-                write!(f, "`{}` was removed by somebody", lock.display())
+                write!(f, "`{}` was removed by another process", lock.display())
             }
             Self::Dirty { workdir, paths } => {
                 let (workdir, paths) = (workdir.display(), list(paths));

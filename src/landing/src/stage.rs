@@ -136,7 +136,7 @@ fn refuse_other_file_system(follower: &Follower<'_>, staging: &Path) -> Result<(
     Err(LandError::refused(
         "other_file_system",
         format!(
-            "`{}` lies on another file system than `{}`",
+            "`{}` is on another file system than `{}`",
             follower.workdir.display(),
             staging.display()
         ),

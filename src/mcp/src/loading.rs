@@ -141,7 +141,7 @@ impl Handed {
         let read = match self {
             Handed::OfRoot(skill, loaded) => skill.hand_out_file(loaded, path, trust),
             Handed::OfWorker(skill) => WorkerPage::of(&skills.catalog.root, skill)
-                .ok_or("the skill stands in worker.yaml and has no files beside it")?
+                .ok_or("the skill is defined in worker.yaml and has no files")?
                 .file(path),
         };
         read.map_err(|error| legible_lines(&chain(&error)).into_owned())
@@ -168,7 +168,7 @@ impl Handed {
     fn file_text(&self, skills: &Skills, trust: &TrustFiles, path: &str) -> Result<String, String> {
         String::from_utf8(self.file(skills, trust, path)?).map_err(|_| {
             format!(
-                "`{}` is not text; it lies at `{}`",
+                "`{}` is not text; it is at `{}`",
                 shown(path),
                 self.directory(skills).join(path).display()
             )
@@ -230,7 +230,7 @@ pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> Cal
 /// What is said where not all files beside a skill are listed.
 pub(super) fn cut() -> String {
     format!(
-        "Not all files are listed: more lies beside the skill than the {} entries that are looked at.",
+        "Not all files are listed: the directory has more than {} entries.",
         files::ENTRIES_MAX
     )
 }

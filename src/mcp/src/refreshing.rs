@@ -113,7 +113,7 @@ pub(super) async fn report_offers(first: Looked, sender: Arc<watch::Sender<Optio
             Ok(true) => sender.send_modify(|_| {}),
             Ok(false) => {}
             Err(error) => {
-                tracing::error!(%error, "changes of what is listed are not told any more");
+                tracing::error!(%error, "changes of lists are no longer reported");
                 return;
             }
         }

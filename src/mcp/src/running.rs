@@ -320,7 +320,7 @@ impl<'c> Progress<'c> {
         self.steps += 1.0;
         let params = ProgressNotificationParam::new(token, self.steps).with_message(message);
         if let Err(error) = self.context.peer.notify_progress(params).await {
-            tracing::debug!(%error, "progress cannot be told");
+            tracing::debug!(%error, "progress cannot be reported");
         }
     }
 }

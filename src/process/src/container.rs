@@ -19,8 +19,8 @@ const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwr
 /// The first argument of this program where it is to put walls around a command.
 const LAUNCH: &str = "__within-container";
 
-/// What it is called in the container.
-const LAUNCHER: &str = "/tmp/.workerctl";
+/// What it is called in the container, whose `/dev` is always its own; `/tmp` can be granted.
+const LAUNCHER: &str = "/dev/.workerctl";
 
 /// Directories whose content is the command's own in there.
 const OWN_DIRECTORIES: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -209,7 +209,7 @@ fn working() -> Result<Bubblewrap, WallError> {
             Err(error) => why = error,
         }
     }
-    let hint = "it needs user namespaces: docs/security.md says how to allow them";
+    let hint = "it needs user namespaces: docs/reference/sandbox.md says how to allow them";
     let why = format!("bubblewrap cannot start anything here: {why}; {hint}");
     Err(WallError::Container(why))
 }

@@ -143,7 +143,7 @@ impl SpawnError {
                 let hint = if path.exists() {
                     "the interpreter on its first line or its loader is missing"
                 } else {
-                    "give a path, or a name that stands in the command's `PATH`"
+                    "give a path, or a name that is in the command's `PATH`"
                 };
                 Self::ProgramNotFound {
                     program: program.to_owned(),

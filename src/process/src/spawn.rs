@@ -330,7 +330,7 @@ fn find_program(name: &str, cwd: &Path, search: &str) -> Result<PathBuf, SpawnEr
     Err(match refused {
         None => SpawnError::ProgramNotFound {
             program: name.to_owned(),
-            hint: "give a path, or a name that stands in the command's `PATH`",
+            hint: "give a path, or a name that is in the command's `PATH`",
         },
         Some(error) => SpawnError::ProgramNotExecutable {
             program: name.to_owned(),

@@ -31,7 +31,7 @@ pub(super) fn read(table: &impl Table, key: &[u8], value: &[u8]) -> Result<DayCo
     match payload_of(table, key, value) {
         Ok(payload) => Ok(record::from_json(&payload).unwrap_or_default()),
         Err(StoreError::Corrupt { reason, .. }) => {
-            tracing::warn!(%reason, "counts cannot be read and begin anew");
+            tracing::warn!(%reason, "counts cannot be read and start again");
             Ok(DayCounts::default())
         }
         Err(other) => Err(other),

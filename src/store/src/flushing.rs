@@ -49,7 +49,7 @@ impl FlushGuard {
             .name("store-flush".to_owned())
             .spawn(move || looking.maintain());
         if let Err(error) = &started {
-            tracing::warn!(%error, "nobody looks after writes of the store that fail");
+            tracing::warn!(%error, "failed writes of the store are not handled");
         }
         FlushGuard {
             shared,

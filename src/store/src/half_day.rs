@@ -15,15 +15,15 @@ const HALF_DAY_MS: i64 = 24 * HALF_HOUR_MS;
 #[serde(from = "Stored", into = "Stored")]
 pub(super) struct HalfDay(pub(super) [SlotCounts; 24]);
 
-/// By the number of the half hour two lists without zeros at their ends: fates and outcomes.
+/// By the number of the half hour two lists without zeros at their ends: statuses and outcomes.
 type Stored = BTreeMap<usize, [Vec<u32>; 2]>;
 
 impl From<Stored> for HalfDay {
     fn from(stored: Stored) -> HalfDay {
         let mut half_day = HalfDay::default();
-        for (number, [fates, outcomes]) in stored {
+        for (number, [statuses, outcomes]) in stored {
             if let Some(counts) = half_day.0.get_mut(number) {
-                *counts = SlotCounts::of_lists([&fates, &outcomes]);
+                *counts = SlotCounts::of_lists([&statuses, &outcomes]);
             }
         }
         half_day
@@ -56,7 +56,7 @@ pub(super) fn place_of(at: Timestamp) -> (Timestamp, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::schedule::Fate;
+    use crate::model::schedule::SlotStatus;
 
     #[test]
     fn the_largest_counts_fit_into_a_record() {
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_is_stored_has_no_zeros_at_its_ends_and_may_be_longer() {
         let mut half_day = HalfDay::default();
-        half_day.0[7] = SlotCounts::of_fate(Fate::CaughtUp, 3);
+        half_day.0[7] = SlotCounts::of_status(SlotStatus::CaughtUp, 3);
         half_day.0[7].add(&SlotCounts::of_outcome("succeeded"));
         let text = serde_json::to_string(&half_day).unwrap();
         assert_eq!(text, r#"{"7":[[0,3],[1]]}"#);

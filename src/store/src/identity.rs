@@ -78,6 +78,26 @@ pub fn check(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     }
 }
 
+/// Refuses a state directory in which git tracks a file, given as `tracked`: a commit brought it here, and its store would
+/// make the engine execute what somebody else has written.
+///
+/// # Errors
+/// A path is given.
+pub fn refuse_tracked(state_dir: &Path, tracked: Option<&Path>) -> Result<(), Diagnostic> {
+    let Some(tracked) = tracked else {
+        return Ok(());
+    };
+    let (state_dir, tracked) = (state_dir.display(), tracked.display());
+    let message = format!(
+        "git tracks `{tracked}` in the state directory `{state_dir}`: a commit may have put a store there"
+    );
+    Err(Diagnostic::new(Kind::Blocked, "state_tracked", message)
+        .hint(format!(
+            "if you do not know the files, delete them; `git rm -r --cached '{state_dir}'` keeps the files of your own store, then add the directory to `.gitignore`"
+        ))
+        .hint("or use another directory: `--state-dir DIR`"))
+}
+
 /// Gives the store its id where it has none, and notes it in the workspace. The caller holds both.
 ///
 /// # Errors
@@ -113,7 +133,7 @@ pub fn announce(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     if is_there(&state_dir.join("store"))? {
         let message = format!("there is a store in `{}`", state_dir.display());
         return Err(Diagnostic::new(Kind::Conflict, "store_exists", message)
-            .hint("`workerctl runs` uses it, `workerctl store rebuild` makes a damaged one anew")
+            .hint("`workerctl runs` uses it, `workerctl store rebuild` rebuilds a damaged one")
             .hint("to start afresh, move that directory away first, or name another with `--state-dir`"));
     }
     let note = Note {

@@ -23,7 +23,7 @@ pub const LOCK_NAME: &str = "lock";
 pub const WORKSPACE_FOLDER: &str = ".workerctl";
 
 /// What helps where somebody holds a workspace and its lock does not say who.
-pub const UNNAMED_HINT: &str = "a daemon whose `.workerctl/lock` was removed, for instance by `git clean -x`, writes it anew within 30 s; else `lslocks` names the process: wait for its end, or end it (`flock` on the workspace's directory by another program counts too)";
+pub const UNNAMED_HINT: &str = "a daemon whose `.workerctl/lock` was removed, for instance by `git clean -x`, creates it again within 30 s; else `lslocks` names the process: wait for its end, or end it (`flock` on the workspace's directory by another program counts too)";
 
 /// Most bytes that are read of a lock's content.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;

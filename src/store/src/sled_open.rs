@@ -156,7 +156,7 @@ fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreErr
         Said::Nothing | Said::Damaged => {
             tracing::warn!(
                 version = STORE_VERSION,
-                "the witness of the store is written anew"
+                "the witness of the store is created again"
             );
             Witness::create(directory, held).map_err(|e| from_file(shown, e))
         }

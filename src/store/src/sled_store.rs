@@ -70,7 +70,7 @@ fn prepare(directory: &Path, shown: &str, options: OpenOptions) -> Result<(), St
     }
     if let Some(aside) = moved_aside(directory).map_err(filed)?.pop() {
         let reason = format!(
-            "it was moved aside to `{aside}` and has not been rebuilt; what lies there can be moved back"
+            "it was moved aside to `{aside}` and has not been rebuilt; what is there can be moved back"
         );
         return Err(corrupt(shown, reason));
     }

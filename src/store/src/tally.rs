@@ -13,7 +13,7 @@ use super::keys::{self, KeyRange};
 use super::record;
 use super::stored::{after, each_row, payload_of, refused};
 use super::table::{Rows, Table};
-use crate::model::schedule::{Fate, SlotRow, spread};
+use crate::model::schedule::{SlotRow, SlotStatus, spread};
 use crate::model::{RunId, Timestamp};
 use crate::protocol::{HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::schedule::COUNT_MAX;
@@ -31,9 +31,9 @@ pub(super) struct Tally {
 
 type Change = fn(&mut SlotCounts, &SlotCounts);
 
-/// Slots of one fate by half hours, and between which instants they lie.
+/// Slots of one status by half hours, and between which instants they lie.
 struct Stretch {
-    fate: Fate,
+    status: SlotStatus,
     parts: Vec<(Timestamp, u32)>,
     ends: (Timestamp, Timestamp),
 }
@@ -47,10 +47,10 @@ impl Tally {
         (former, row): (Option<&SlotRow>, Option<&SlotRow>),
     ) -> Result<(), StoreError> {
         match (former, row) {
-            (Some(former), Some(row)) if former.fate == row.fate && former.to <= row.to => {
+            (Some(former), Some(row)) if former.status == row.status && former.to <= row.to => {
                 self.add(table, schedule, &Stretch::tail(former, row))
             }
-            (Some(former), Some(row)) if former.fate == row.fate => {
+            (Some(former), Some(row)) if former.status == row.status => {
                 self.take_back(table, schedule, &Stretch::tail(row, former))
             }
             (former, row) => {
@@ -71,7 +71,7 @@ impl Tally {
         stretch: &Stretch,
     ) -> Result<(), StoreError> {
         for (at, count) in &stretch.parts {
-            let counts = SlotCounts::of_fate(stretch.fate, *count);
+            let counts = SlotCounts::of_status(stretch.status, *count);
             self.change(table, (schedule, *at), &counts, SlotCounts::add)?;
         }
         Ok(())
@@ -88,12 +88,12 @@ impl Tally {
         for subject in subjects(schedule) {
             let mut lacking = 0_u32;
             for (at, count) in &stretch.parts {
-                let taken = self.take(table, (subject, *at), stretch.fate, *count)?;
+                let taken = self.take(table, (subject, *at), stretch.status, *count)?;
                 lacking = lacking.saturating_add(count - taken);
             }
             let (mut at, last) = stretch.ends;
             while lacking > 0 && at <= last {
-                lacking -= self.take(table, (subject, at), stretch.fate, lacking)?;
+                lacking -= self.take(table, (subject, at), stretch.status, lacking)?;
                 at = at.plus_millis(HALF_HOUR_MS.unsigned_abs());
             }
         }
@@ -105,14 +105,14 @@ impl Tally {
         &mut self,
         table: &impl Table,
         place: (&str, Timestamp),
-        fate: Fate,
+        status: SlotStatus,
         most: u32,
     ) -> Result<u32, StoreError> {
         let Some(counts) = self.half_hour(table, place)? else {
             return Ok(0);
         };
-        let taken = counts.with_fate(fate).min(most);
-        counts.take_back(&SlotCounts::of_fate(fate, taken));
+        let taken = counts.with_status(status).min(most);
+        counts.take_back(&SlotCounts::of_status(status, taken));
         Ok(taken)
     }
 
@@ -188,7 +188,7 @@ impl Tally {
 
 impl Stretch {
     fn whole(row: &SlotRow) -> Stretch {
-        let mut stretch = Stretch::of(row.fate, (row.from, row.to));
+        let mut stretch = Stretch::of(row.status, (row.from, row.to));
         row.spread(COUNT_MAX + 1, HALF_HOUR_MS, &mut |at, count| {
             stretch.push(at, count);
         });
@@ -199,16 +199,20 @@ impl Stretch {
     fn tail(shorter: &SlotRow, longer: &SlotRow) -> Stretch {
         let count = |row: &SlotRow| row.count.unwrap_or(COUNT_MAX + 1);
         let count = count(longer).saturating_sub(count(shorter));
-        let mut stretch = Stretch::of(longer.fate, (shorter.to, longer.to));
+        let mut stretch = Stretch::of(longer.status, (shorter.to, longer.to));
         spread(stretch.ends, count, HALF_HOUR_MS, &mut |at, count| {
             stretch.push(at, count);
         });
         stretch
     }
 
-    fn of(fate: Fate, ends: (Timestamp, Timestamp)) -> Stretch {
+    fn of(status: SlotStatus, ends: (Timestamp, Timestamp)) -> Stretch {
         let parts = Vec::new();
-        Stretch { fate, parts, ends }
+        Stretch {
+            status,
+            parts,
+            ends,
+        }
     }
 
     fn push(&mut self, at: Timestamp, count: u64) {
@@ -227,7 +231,7 @@ pub(super) fn read(table: &impl Table, key: &[u8], value: &[u8]) -> Result<HalfD
     match payload_of(table, key, value) {
         Ok(payload) => Ok(record::from_json(&payload).unwrap_or_default()),
         Err(StoreError::Corrupt { reason, .. }) => {
-            tracing::warn!(%reason, "the counts of half a day cannot be read and begin anew");
+            tracing::warn!(%reason, "the counts of half a day cannot be read and start again");
             Ok(HalfDay::default())
         }
         Err(other) => Err(other),

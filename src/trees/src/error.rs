@@ -23,7 +23,7 @@ pub enum TreeError {
         source: GitError,
     },
     /// The place for run trees lies inside somebody's work tree.
-    #[error("`{}` lies inside the work tree `{}`", root.display(), worktree.display())]
+    #[error("`{}` is inside the work tree `{}`", root.display(), worktree.display())]
     InsideWorkTree {
         /// The place for run trees.
         root: PathBuf,
@@ -120,7 +120,7 @@ impl TreeError {
         Some(match self {
             Self::Git(error) => return error.hint(),
             Self::Damaged { .. } => {
-                "the next run makes the tree anew; nothing of the repository is damaged".into()
+                "the next run recreates the worktree; your repository is not damaged".into()
             }
             Self::InsideWorkTree { .. } => {
                 "move the state directory out of every git work tree, or set `XDG_STATE_HOME` to a place outside".into()
@@ -134,7 +134,7 @@ impl TreeError {
                 "use fewer patterns with several wildcards in `.gitignore` and `.gitattributes`, or let the run leave fewer files".into()
             }
             Self::KeptIsTracked { keep, .. } => {
-                format!("take `{keep}` out of `keep`, or stop tracking what lies there")
+                format!("take `{keep}` out of `keep`, or stop tracking what is there")
             }
             Self::KeepPath(_) => "name a relative path such as `node_modules/`".into(),
             Self::Overlay { from, .. } => {

@@ -47,7 +47,7 @@ pub(crate) fn kept_is_tracked(path: &[u8]) -> ResultProblem {
     let path = escape(path);
     problem(
         "kept_is_tracked",
-        format!("`{path}` lies below a path of `keep`, and the commits of the run track it"),
+        format!("`{path}` is below a path of `keep`, and the commits of the run track it"),
         "take the path out of `keep`, or let the run leave the file out of its commits",
     )
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use git2::{Index, IndexEntry, IndexTime, Repository, RepositoryOpenFlags, StatusOptions};
 use workerctl_landing::open::open;
-use workerctl_landing::remove_derived;
+use workerctl_landing::{damaged_object, remove_derived};
 
 use crate::error::{TreeError, git};
 use crate::known::{MODE_COMMIT, raw};
@@ -91,7 +91,7 @@ pub(crate) fn look(
         if is_inside {
             damage(tree)?
         } else {
-            Some("it lies outside of the tree".to_owned())
+            Some("it is outside of the tree".to_owned())
         }
     } else {
         damage(place)?
@@ -109,7 +109,7 @@ pub(crate) fn look(
     };
     let is_here = |workdir: &Path| workdir.canonicalize().ok() == place.canonicalize().ok();
     if !repo.workdir().is_some_and(is_here) {
-        return refused("its work tree lies elsewhere");
+        return refused("its work tree is elsewhere");
     }
     let Some(commit) = repo.head().ok().and_then(|head| head.target()) else {
         return refused("it has no commit");
@@ -137,7 +137,8 @@ pub(crate) fn look(
 }
 
 /// Prepares the repository of a submodule, which a command has written, so that the git library can read it: it would
-/// follow settings that name other files, wait for a FIFO in the work tree, and believe a commit graph.
+/// follow settings that name other files, wait for a FIFO in the work tree, believe a commit graph, and read a damaged object in
+/// an endless loop.
 fn make_readable(place: &Path) -> Result<(), String> {
     let dot = place.join(".git");
     let git_dir = if dot.is_dir() {
@@ -175,10 +176,14 @@ fn make_readable(place: &Path) -> Result<(), String> {
         }
     }
     let root = open_root(place).map_err(|error| error.to_string())?;
-    match bounds.check_below(root.as_fd(), &mut Vec::new()) {
-        Some(why) => Err(why),
-        None => remove_derived(&git_dir).map_err(|error| error.to_string()),
+    if let Some(why) = bounds.check_below(root.as_fd(), &mut Vec::new()) {
+        return Err(why);
     }
+    remove_derived(&git_dir).map_err(|error| error.to_string())?;
+    if git_dir.join("objects/info/alternates").exists() {
+        return Err("it borrows objects from another repository".to_owned());
+    }
+    damaged_object(&git_dir).map_or(Ok(()), Err)
 }
 
 /// Whether a remote has a commit, as far as the repository knows: its own goes with the tree.

@@ -73,7 +73,7 @@ const attention = (s, failures, since, mark) => {
   if (s.condition === 'disk_full') add('disk_full', '', [strong('The disk is full.'), ' Nothing new is accepted until there is space.']);
   if (s.condition === 'file_size_limit') add('file_size_limit', '', [strong('The store has reached the limit on the size of a file.'), ' Nothing new is accepted until it is raised: LimitFSIZE=infinity in the unit.']);
   if (s.condition.startsWith('drain')) add(s.condition, '', [strong(`The engine is ${s.condition}.`), ' It starts nothing new.']);
-  if (s.held_schedules) add('held', '', [strong('No schedule is fired: '), s.held_schedules]);
+  if (s.inactive_reason) add('held', '', [strong('No schedule is fired: '), s.inactive_reason]);
   if (s.trees?.problem) add('warning', '', [strong('Trees for mutating runs: '), s.trees.problem]);
   some('overdue', s.overdue, 8, o => [o.schedule, [scheduleLink(o.schedule), ' is overdue'], ['expected ', ago(o.expected_by, o.timezone)]],
       '/schedules?show=overdue', 'overdue');
@@ -84,14 +84,14 @@ const attention = (s, failures, since, mark) => {
     f.failure_count === 1 ? 'the last time' : count(f.failure_count, 'time') + ' in a row', f.paused && ', and is paused'],
         f.run && ['last ', runLink(f.run)]], '/schedules?show=failing', 'failing');
   if (s.error_count) add('error', '', [to('/skills?show=problems', count(s.error_count, 'error') + ' in definitions'),
-      s.kept_schedule_count > 0 && `; ${count(s.kept_schedule_count, 'schedule is', 'schedules are')} kept as before`]);
-  if (s.kept_commit_count) add('kept_commit', '', [count(s.kept_commit_count, 'kept commit'), ' on no branch: ', s.kept.map(one => [runLink(one.run), ' '])]);
+      s.fallback_schedule_count > 0 && `; ${count(s.fallback_schedule_count, 'schedule is', 'schedules are')} kept as before`]);
+  if (s.kept_commit_count) add('kept_commit', '', [count(s.kept_commit_count, 'kept commit'), ' on no branch: ', s.kept_runs.map(one => [runLink(one.run), ' '])]);
   for (const push of s.failed_pushes.slice(0, 4))
     add('undelivered', push.repository + push.remote + push.branch, [code(push.branch), ' was not pushed to ', push.remote, ' ', small(cut(push.message, 160)),
-        ' ', push.runs.slice(-4).map(run => [runLink(run), ' '])], push.next_try && ['next ', ago(push.next_try)]);
+        ' ', push.runs.slice(-4).map(run => [runLink(run), ' '])], push.next_attempt_at && ['next ', ago(push.next_attempt_at)]);
   for (const u of s.undelivered.slice(0, 4))
-    add('undelivered', u.skill + u.schedule, ['A notice about ', skillLink(u.skill), ` is not delivered after ${count(u.try_count, 'try', 'tries')} `,
-        small(cut(u.message, 160))], u.next_try && ['next ', ago(u.next_try)]);
+    add('undelivered', u.skill + u.schedule, ['A notice about ', skillLink(u.skill), ` is not delivered after ${count(u.attempt_count, 'try', 'tries')} `,
+        small(cut(u.message, 160))], u.next_attempt_at && ['next ', ago(u.next_attempt_at)]);
   if (s.undelivered.length > 4) add('undelivered', '', count(s.undelivered.length - 4, 'more notice') + ' not delivered');
   // Of each skill the newest alone, with how many there are: one that fails every minute is one thing to look at.
   for (const [name, [run, ...before]] of Object.entries(Object.groupBy(failures, skillOf))) {
@@ -390,7 +390,7 @@ const Skill = part(({names:[owner, id]}) => {
 
 // --- the calendar: days by hours, each cell in the colour and with the sign of the worst that happened in it
 const PAST = 9, AHEAD = 4, HOURS = upTo(24, h => h);
-/** What a fate means, where its word does not say it. */
+/** What a status means, where its word does not say it. */
 const MEANS = {
   caught_up:'it ran later',
   backfilled:'a person had it run afterwards',
@@ -402,15 +402,15 @@ const MEANS = {
 };
 const LEGEND = ['succeeded', 'failed', 'timed_out', 'unknown', 'missed', 'skipped_overlap', 'paused', 'blocked_hours', 'due'];
 const counts = map => pairs(map, (name, n) => `${n} ${words(name)}`).join(', ');
-const told = cell => [counts(cell.fates), counts(cell.outcomes), cell.due > 0 && `${cell.due} due`].filter(Boolean).join('; ');
+const told = cell => [counts(cell.statuses), counts(cell.outcomes), cell.due > 0 && `${cell.due} due`].filter(Boolean).join('; ');
 const slotTable = (rows, zone, ofAll) => table('Slots', [
   ['Slot', s => [time(s.from, zone), s.count !== 1 && small(s.count == null ? 'many slots' : count(s.count, 'slot'), ' until ', time(s.to, zone))]],
   ofAll && ['Schedule', s => scheduleLink(s.schedule)],
-  ['Fate', s => state(s.fate)],
+  ['Status', s => state(s.status)],
   ['Run', s => s.run && [runLink(s.run), ' ', state(ending(s))]],
   ['#Late', s => (s.started_at ? spell(parse(s.started_at) - parse(s.from)) : '–')],
-  ['~Why', s => [MEANS[s.fate], s.reason && ': ' + s.reason.slice(0), s.unreadable && ' (the row is damaged)']],
-], rows, s => s.schedule + s.from + s.fate, 'No slot is on record.');
+  ['~Why', s => [MEANS[s.status], s.reason && ': ' + s.reason.slice(0), s.unreadable && ' (the row is damaged)']],
+], rows, s => s.schedule + s.from + s.status, 'No slot is on record.');
 
 const Detail = part(({cell, schedule, zone}) => {
   const end = cell.begin + cell.hours * HOUR, past = useGet('slots', {schedule, since_ms:cell.begin, until_ms:end, limit:100});
@@ -419,7 +419,7 @@ const Detail = part(({cell, schedule, zone}) => {
   return div({class:'card detail', 'aria-live':'polite'},
       h3(`${when(cell.begin, 'day', zone)}, ${when(cell.begin, 'minute', zone)} to ${when(end, 'minute', zone)} `, small(zone)),
     loaded(past, rows => [(rows[0] || !cell.due) && slotTable(rows, zone, !schedule), rows.next && small(`The first ${rows.length} are shown.`)]),
-    cell.due > 0 && p(state('due'), ' ', count(cell.due, 'slot'), coming && ': ' + coming), why.data?.policies.map(rule => p(small(rule.says))),
+    cell.due > 0 && p(state('due'), ' ', count(cell.due, 'slot'), coming && ': ' + coming), why.data?.policies.map(rule => p(small(rule.text))),
         refused(why.error));
 });
 
@@ -452,7 +452,7 @@ const Calendar = part(({schedule, worker}) => {
             cell && signOf(is)));
     };
     const cell = [...by.values()].find(cell => cell.begin === open);
-    return [whole ? table('Slots by the hour', [['Hour', c => time(c.at, zone)], ['Fates', c => counts(c.fates)], ['Outcomes', c => counts(c.outcomes)],
+    return [whole ? table('Slots by the hour', [['Hour', c => time(c.at, zone)], ['Statuses', c => counts(c.statuses)], ['Outcomes', c => counts(c.outcomes)],
         ['#Due', c => c.due]], cells, c => c.at)
       : [div.scroll(tags.table.calendar({role:'grid', label:'Slots by day and hour', ref:grid, onkeydown},
           thead(tr(th(span.hidden('Day')), HOURS.map(h => th(h)))),
@@ -470,7 +470,7 @@ const stateOf = s => {
   const is = s.overdue ? 'overdue' : s.paused ? 'paused' : s.plan.blocked ? 'blocked_config' : s.failure_count ? 'failed' : s.last ? ending(s.last) : 'due';
   return state(is, is === 'failed' && s.failure_count > 1 && `failed ${s.failure_count} times`);
 };
-const notFired = s => s?.held && note('held', 'No schedule is fired: ', s.held);
+const notFired = s => s?.inactive_reason && note('held', 'No schedule is fired: ', s.inactive_reason);
 const MANY = 500;
 
 const Schedules = part(({query:{worker, after, text = '', show = ''}}) => {
@@ -479,9 +479,9 @@ const Schedules = part(({query:{worker, after, text = '', show = ''}}) => {
       && (!show || {overdue:s.overdue, failing:s.failure_count, paused:s.paused}[show]);
   const draw = all => {
     const rows = all.filter(fits);
-    return [notFired(all.find(s => s.held)), table('Schedules', [
+    return [notFired(all.find(s => s.inactive_reason)), table('Schedules', [
       ['State', stateOf],
-      ['Schedule', s => [scheduleLink(s.schedule), s.kept && [' ', em({class:'t-late', title:s.kept}, 'kept as before')]]],
+      ['Schedule', s => [scheduleLink(s.schedule), s.fallback_reason && [' ', em({class:'t-late', title:s.fallback_reason}, 'kept as before')]]],
       ['When', s => cut(s.when, 160)],
       ['Next', s => (s.waiting?.length ? count(s.waiting.length, 'event waits', 'events wait') : s.next && !s.paused ? coming(s.next, s.timezone) : '–')],
       ['Last', s => (s.last ? [to(runPath(s.last.run), state(ending(s.last))), small(ago(s.last.slot, s.timezone))] : 'never')],
@@ -497,14 +497,14 @@ const Schedules = part(({query:{worker, after, text = '', show = ''}}) => {
 
 /** Past slots and what would become of each; then those that can be run after all, one request each. */
 const Backfill = part(({id, zone, close, done}) => {
-  const [slots, set] = useState(), {busy, error, act} = useAct(), box = useRef(), able = slots?.filter(s => !s.not_because) || [];
+  const [slots, set] = useState(), {busy, error, act} = useAct(), box = useRef(), able = slots?.filter(s => !s.skip_reason) || [];
   const find = async () => {
     const at = name => instant(box.current.querySelector(`[name=${name}]`).value, zone);
     set((await get('schedules/backfill', {schedule:id, from_ms:at('from'), to_ms:at('to')})).slice(0, MANY));
   };
   const send = async () => {
     for (const s of able.toSorted((a, b) => (a.slot < b.slot ? -1 : 1))) assign(s,
-        {run:(await post('schedules/trigger', {schedule:id, slot:s.slot})).run, not_because:'it was run now'});
+        {run:(await post('schedules/trigger', {schedule:id, slot:s.slot})).run, skip_reason:'it was run now'});
     done();
   };
   const at = (name, label, ms) => field(label, input({type:'datetime-local', name, defaultValue:clock(ms, zone), required:true}));
@@ -513,8 +513,8 @@ const Backfill = part(({id, zone, close, done}) => {
         button('Show slots', () => act(find), '', {disabled:busy})), refused(error),
     slots && table('Past slots', [
       ['Slot', s => time(s.slot, zone)],
-      ['Fate', s => (s.fate ? state(s.fate) : '–')],
-      ['~Would it run?', s => [s.not_because ? ['no: ', s.not_because] : 'yes', ' ', s.run && runLink(s.run)]],
+      ['Status', s => (s.status ? state(s.status) : '–')],
+      ['~Would it run?', s => [s.skip_reason ? ['no: ', s.skip_reason] : 'yes', ' ', s.run && runLink(s.run)]],
     ], slots, s => s.slot, 'It had no slot then.'), slots?.length === MANY && small(`The first ${MANY} are shown.`));
 });
 const scheduleActs = (s, done) => Acts({path:'schedules/', body:{schedule:s.schedule}, done, of:[
@@ -537,13 +537,13 @@ const Schedule = part(({names}) => {
   const why = useGet('schedules/explain', {schedule:id}, {definitions:1}), s = one.data?.[0], zone = s?.timezone;
   const at = (at, ...more) => at && [time(at, zone), ' ', ...more],
       said = (title, rows, draw) => rows?.[0] && [title && h3(title), list(rows.slice(0, 6).map(row => li(draw(row))), 'plain')];
-  const plan = w => [p(w.words), said('', w.policies, rule => [small(words(rule.about)), ' ', rule.says]),
+  const plan = w => [p(w.description), said('', w.policies, rule => [small(words(rule.key)), ' ', rule.text]),
       said(s.paused ? 'Would come next, were it not paused' : 'Comes next', w.next, next => at(next, small(ago(next)))),
-    said('Changes of clocks', w.clock_changes, c => [small(c.date), ' ', cut(c.what)])];
+    said('Changes of clocks', w.clock_changes, c => [small(c.date), ' ', cut(c.message)])];
   return Page({title:id, sub:s && [stateOf(s), ' runs ', skillLink(s.skill), ' · ', s.when], side:s && scheduleActs(s, one.reload)},
       loaded(one, () => !s ? empty('There is no such schedule.') : [notFired(s),
     s.plan.blocked && note('blocked_config', 'Its skill cannot run: ', s.plan.blocked),
-        s.kept && note('warning', 'It is kept as it was before an error: ', s.kept),
+        s.fallback_reason && note('warning', 'The last valid definition is in use: ', s.fallback_reason),
     s.restored && note('warning', 'Its state was damaged and made anew ', ago(s.restored.at), ': ', s.restored.reason),
         s.paused && note('paused', `Paused by ${s.paused.by} `, ago(s.paused.at), ': ', s.paused.reason),
     Calendar({schedule:id}), div.columns(div(section('Slots', Slots({id, zone}), to('/runs?schedule=' + encode(id), 'Its runs'))),
@@ -556,7 +556,7 @@ const Schedule = part(({names}) => {
       ['Failures in a row', s.failure_count],
       ['Expected by', at(s.expected_by, s.overdue && state('overdue'))],
       ['Defined at', code(s.defined_at)],
-      ['Slots so far', pairs(s.totals, (fate, n) => div(state(fate), ' ', n))],
+      ['Slots so far', pairs(s.totals, (status, n) => div(state(status), ' ', n))],
     ])), section('Plan', loaded(why, plan))))]));
 });
 

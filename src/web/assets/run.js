@@ -161,7 +161,7 @@ const draw = (run, reload) => {
     ]), list(pairs(run.results, (name, r) => li(state(r.is, words(name)), ' ', small(words(r.is), r.why && ': ' + words(r.why)))), 'plain')]),
     run.outputs[0] && section('Outputs', list(run.outputs.map(output => Output({key:output.name, run:s.run, output})), 'plain')),
     Object.keys(run.inputs).length > 0 && section('Inputs', facts(pairs(run.inputs, (name, v) => [name, v != null && valueOf(v)]))),
-    moments('Acts', run.acts, act => [time(act.at, '', 'time'), [strong(words(act.act)), act.by && ` by ${act.by}`, act.note && ` “${act.note}”`]]),
+    moments('Audit log', run.audit, act => [time(act.at, '', 'time'), [strong(words(act.action)), act.by && ` by ${act.by}`, act.note && ` “${act.note}”`]]),
     moments('Timeline', run.timeline, ([at, name]) => [time(at, '', 'millis'), words(name)]))));
 };
 
@@ -446,7 +446,7 @@ const Log = part(({run, over, dropped}) => {
         span.stream({stdout:'', stderr:'err'}[line.stream] ?? line.stream),
     span.text(line.text == null ? '…' : coloured(line.text, search.toLowerCase()),
         line.length > CUT && [' ', button(`show all ${number(line.length)} characters`, () => put({whole:line.line}), 'link')],
-      line.rewrites > 0 && ` (rewritten ${count(line.rewrites, 'time')})`));
+      line.carriage_returns > 0 && ` (rewritten ${count(line.carriage_returns, 'time')})`));
   return div({class:'card log'}, div.tools(Search({bare:true, label:'Search in the log', value:search, set:search => put({search})}),
       choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
       button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),

@@ -90,7 +90,7 @@ fn check(model: &Model, request: &Request) -> Result<(), Failure> {
         } else if request.cache.iter().any(
             |mark| matches!(mark, CacheMark::Message(index) if *index >= request.messages.len()),
         ) {
-            "a cache mark stands behind the last message"
+            "a cache mark follows the last message"
         } else {
             return Ok(());
         };

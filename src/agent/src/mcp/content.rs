@@ -79,9 +79,9 @@ fn decoded_len(data: &Value) -> usize {
 fn bounded(mut text: String, bytes_max: usize) -> String {
     let kept = cut(&text, bytes_max).len();
     if kept < text.len() {
-        let left_out = text.len() - kept;
+        let omitted = text.len() - kept;
         text.truncate(kept);
-        _ = write!(text, "\n[{left_out} bytes more are left out]");
+        _ = write!(text, "\n[{omitted} bytes more are left out]");
     }
     text
 }

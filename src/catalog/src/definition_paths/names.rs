@@ -15,6 +15,13 @@ pub fn names_within(repository: &Path, path: &Path) -> Vec<PathBuf> {
     names.found.into_iter().collect()
 }
 
+/// Returns where an absolute path leads, whether anything is there or not, and the symbolic links on the way, each where
+/// it lies without links. Both are of one moment, so that a link which comes and goes cannot change one of them.
+pub fn without_links(path: &Path) -> (PathBuf, Vec<PathBuf>) {
+    let walked = Names::new(Path::new("/")).walk(path, 0);
+    (walked.real.clone(), walked.links.clone())
+}
+
 /// Collects names, and remembers where directories lead.
 #[derive(Debug)]
 pub(super) struct Names<'r> {

@@ -46,7 +46,7 @@ pub(crate) fn check(view: View<'_>, placed: Placed<'_>, repaired: bool, report: 
         refuse(start.clone(), message, "name it `<name>/SKILL.md`");
     }
     if !placed.text.starts_with("---") {
-        let message = "something stands before the frontmatter".to_owned();
+        let message = "something precedes the frontmatter".to_owned();
         refuse(start.clone(), message, "begin the file with `---`");
     }
     if repaired {

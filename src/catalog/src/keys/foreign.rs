@@ -59,8 +59,8 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["debounce", "delay"], &[&WATCH], "`settle: {value}`"),
     (&["only"], WORK, "`schedule: {on_commit: main}` to run at new commits of a branch, or `branch: main` for the branch that results land on"),
     // What runs, and where.
-    (&["exec_start", "exec", "entrypoint"], &[&SKILL], "`run: {value}`"),
-    (&["exec_start", "exec", "entrypoint"], &[&WORKER_FILE, &EXECUTION], "`run: {value}` in a skill"),
+    (&["exec_start", "exec", "entrypoint", "bash_command", "shell_command"], &[&SKILL], "`run: {value}`"),
+    (&["exec_start", "exec", "entrypoint", "bash_command", "shell_command"], &[&WORKER_FILE, &EXECUTION], "`run: {value}` in a skill"),
     (&["args", "arguments"], SKILLS, "the arguments in `run`: `run: [PROGRAM, ARGUMENT]`"),
     (&["ports", "expose"], SKILLS, "remove it: commands listen on ports of the machine, unless `sandbox: {network: none}` is set"),
     (&["networks", "network_mode"], SKILLS, "`sandbox: {network: none}` for commands that need no network, else remove it"),
@@ -143,6 +143,11 @@ pub(super) fn remedy(key: &str, value: View<'_>, map: View<'_>, table: &Table) -
         tables.iter().any(|known| known.name == table.name)
             && words.iter().any(|word| plain(word) == wanted)
     })?;
+    if wanted == "on"
+        && let Some(ours) = event(value)
+    {
+        return Some(ours);
+    }
     let number = value
         .scalar_text()
         .and_then(|text| text.parse::<u32>().ok());
@@ -174,6 +179,29 @@ pub(super) fn remedy(key: &str, value: View<'_>, map: View<'_>, table: &Table) -
     } else {
         format!("write {}", scheduled::naming(&ours, map, table))
     })
+}
+
+/// Returns the remedy of `on` with an event of GitHub Actions other than a schedule.
+fn event(value: View<'_>) -> Option<String> {
+    let items = value.items().filter_map(|item| item.scalar_text());
+    let names = value.entries().map(|(name, _)| name.to_owned());
+    let events: Vec<String> = value
+        .scalar_text()
+        .into_iter()
+        .chain(names)
+        .chain(items)
+        .collect();
+    let has = |name: &str| events.iter().any(|event| event == name);
+    if has("push") {
+        Some(
+            "write `schedule: {on_commit: main}` with the branch whose new commits start it"
+                .to_owned(),
+        )
+    } else if has("workflow_dispatch") {
+        Some("remove it: `workerctl run SKILL` starts a skill".to_owned())
+    } else {
+        None
+    }
 }
 
 /// A span of time of systemd, such as `5min` or `90`, in our form.

@@ -11,91 +11,91 @@ use crate::bounds::{CALL_MS, COMMAND_MS, OUTPUT_TOKENS, OUTPUT_TOKENS_MAX, START
 const INPUT_PRICE: super::DefaultValue = Told("`input`");
 
 /// `agent` of a skill, a worker or workerctl.yaml.
-pub(crate) static AGENT: Table = table("AgentMap", "The program of others that executes instructions.", &[
-    key("cli", Words(&["claude", "codex", "opencode", "gemini", "qwen", "generic", "none"]), "which: `claude`, `codex`, `opencode`, `gemini`, `qwen`; `generic`, one that the keys below describe; `none`, a model of `models`"),
-    key("binary", String, "its program: a name on the engine's path, or an absolute path").default(Told("the name of `cli`")),
-    key("model", String, "the model, by the name that the program knows").default(Told("`execution.model` or `preferred_model`, where that is no alias of `models`")),
-    key("base_url", ADDRESS, "another server than the program's own"),
-    key("key", KEY_SOURCE, "where its key is, as of a model"),
-    key("login", Words(&["own", "host"]), "`host` lends it the login of the engine's user, and takes a refreshed one back").default(Told("`own`")),
-    key("args", TEXTS, "further arguments"),
-    key("env", Named(&super::Form::Text), "further variables by name, no secrets: those are named by `env` of the skill"),
-    key("may_be_denied", TEXTS, "tools that it may refuse without failing the attempt"),
-    key("silence", Duration, "the longest time without a word of it, at least `1s`").default(Millis(PROGRAM_SILENCE_MS)),
-    key("prompt", Words(&["stdin", "argument", "file"]), "of `generic`: how it gets its prompt; `argument` and `file` take the place of `{prompt}` in `args`").default(Told("`stdin`")),
-    key("output", Words(&["text", "json", "jsonl"]), "of `generic`: how it answers").default(Told("`text`")),
-    key("done", Map(&AGENT_DONE), "of `generic`: what the event has that ends the work").default(Told("the last one ends it")),
-    key("result", String, "of `generic`: where the answer stands, as a JSON pointer"),
-    key("failure", String, "of `generic`: where a failure stands: it has failed where that is neither absent, null, false nor empty"),
-    key("denials", String, "of `generic`: where a list of refused tools stands"),
-    key("usage", Map(&AGENT_USAGE), "of `generic`: where tokens and cost stand"),
+pub(crate) static AGENT: Table = table("AgentMap", "Agent program that executes instructions.", &[
+    key("cli", Words(&["claude", "codex", "opencode", "gemini", "qwen", "generic", "none"]), "`claude`, `codex`, `opencode`, `gemini`, `qwen`, `generic` (set the keys below) or `none` (use `models`)"),
+    key("binary", String, "name on the engine's `PATH`, or absolute path").default(Told("the name of `cli`")),
+    key("model", String, "model name for the program").default(Told("`execution.model` or `preferred_model`, unless an alias of `models`")),
+    key("base_url", ADDRESS, "server to use instead of the program's own"),
+    key("key", KEY_SOURCE, "location of the API key, as in `models`"),
+    key("login", Words(&["own", "host"]), "`own`; `host`: lend the login of the engine's user and take back refreshed ones").default(Told("`own`")),
+    key("args", TEXTS, "additional arguments"),
+    key("env", Named(&super::Form::Text), "additional variables; secrets belong in the skill's `env`"),
+    key("may_be_denied", TEXTS, "tools whose refusal does not fail the attempt"),
+    key("silence", Duration, "longest time without output, at least `1s`").default(Millis(PROGRAM_SILENCE_MS)),
+    key("prompt", Words(&["stdin", "argument", "file"]), "`generic`: `stdin`, or `argument` or `file` in place of `{prompt}` in `args`").default(Told("`stdin`")),
+    key("output", Words(&["text", "json", "jsonl"]), "`generic`: `text`, `json` or `jsonl`").default(Told("`text`")),
+    key("done", Map(&AGENT_DONE), "`generic`: event that ends the work").default(Told("the last event")),
+    key("result", String, "`generic`: JSON pointer to the answer"),
+    key("failure", String, "`generic`: JSON pointer to an error; missing, null, false or empty: none"),
+    key("denials", String, "`generic`: JSON pointer to the list of refused tools"),
+    key("usage", Map(&AGENT_USAGE), "`generic`: JSON pointers to tokens and cost"),
 ]).refuses(KEY_REFUSED);
 
 /// `done` of a described program.
-pub(crate) static AGENT_DONE: Table = table("AgentDoneMap", "What the event has that ends the work.", &[
-    key("at", String, "a JSON pointer").required(),
-    key("is", super::Form::Text, "what stands there").required(),
+pub(crate) static AGENT_DONE: Table = table("AgentDoneMap", "The event that ends the work.", &[
+    key("at", String, "JSON pointer").required(),
+    key("is", super::Form::Text, "expected value").required(),
 ]).refuses(KEY_REFUSED);
 
 /// `usage` of a described program.
-pub(crate) static AGENT_USAGE: Table = table("AgentUsageMap", "Where a program reports what it has used, as JSON pointers.", &[
-    key("input", String, "tokens of requests"),
-    key("output", String, "tokens of answers"),
-    key("cost", String, "dollars"),
+pub(crate) static AGENT_USAGE: Table = table("AgentUsageMap", "JSON pointers to tokens and cost.", &[
+    key("input", String, "request tokens"),
+    key("output", String, "answer tokens"),
+    key("cost", String, "cost in dollars"),
 ]).refuses(KEY_REFUSED);
 
 /// A model of workerctl.yaml.
 pub(crate) static CONFIG_MODEL: Table = table("ModelMap", "A model.", &[
-    key("provider", Words(&["anthropic", "openai", "openai_responses", "gemini", "ollama"]), "the protocol of its server: `anthropic`, `openai`, which most other servers offer too, `openai_responses`, `gemini` or `ollama`").required().never_null(),
-    key("model", String, "the name by which its server knows it").required().never_null(),
-    key("base_url", ADDRESS, "`http` or `https`, a host and a path; no user, no password, no query").default(Told("the provider's public address")),
-    key("key", KEY_SOURCE, "where its key is: `env:NAME` in the engine's environment, `credential:NAME` in `$CREDENTIALS_DIRECTORY`, `file:/path` or `file:~/path`; never the key itself"),
-    key("max_output_tokens", Whole(1, OUTPUT_TOKENS_MAX as u64), "tokens that one answer may have, 1 to 1,000,000").default(Number(OUTPUT_TOKENS as u64)),
-    key("temperature", NumberIn(0, 2), "from 0 to 2, with at most three decimals").default(Told("the server's own")),
-    key("timeouts", Map(&CONFIG_MODEL_TIMEOUTS), "deadlines of one turn"),
-    key("prices", Map(&CONFIG_PRICES), "money per million tokens, in a currency of yours"),
+    key("provider", Words(&["anthropic", "openai", "openai_responses", "gemini", "ollama"]), "API: `anthropic`, `openai` (also most other servers), `openai_responses`, `gemini` or `ollama`").required().never_null(),
+    key("model", String, "model name on the server").required().never_null(),
+    key("base_url", ADDRESS, "`http` or `https` URL without user, password and query").default(Told("the provider's public URL, for `ollama` `http://127.0.0.1:11434`")),
+    key("key", KEY_SOURCE, "location of the API key, never the key itself: `env:NAME`, `credential:NAME` in `$CREDENTIALS_DIRECTORY`, `file:/path`, `file:~/path`"),
+    key("max_output_tokens", Whole(1, OUTPUT_TOKENS_MAX as u64), "maximum tokens per answer, 1 to 1,000,000").default(Number(OUTPUT_TOKENS as u64)),
+    key("temperature", NumberIn(0, 2), "0 to 2, at most three decimals").default(Told("the server's")),
+    key("timeouts", Map(&CONFIG_MODEL_TIMEOUTS), "time limits of one turn"),
+    key("prices", Map(&CONFIG_PRICES), "prices per million tokens, in your currency"),
 ]).refuses(KEY_REFUSED);
 
 /// `timeouts` of a model.
-pub(crate) static CONFIG_MODEL_TIMEOUTS: Table = table("ModelTimeoutsMap", "Deadlines of one turn.", &[
-    key("connect", Duration, "name lookup, connection and TLS handshake together; at most `headers`").default(Value("10s")),
-    key("headers", Duration, "until the head of the answer; at most `turn`").default(Value("2m")),
-    key("silence", Duration, "between two pieces of the answer; at most `turn`").default(Value("2m")),
-    key("turn", Duration, "the whole turn with its retries").default(Value("10m")),
+pub(crate) static CONFIG_MODEL_TIMEOUTS: Table = table("ModelTimeoutsMap", "Time limits of one turn.", &[
+    key("connect", Duration, "DNS, connection and TLS; at most `headers`").default(Value("10s")),
+    key("headers", Duration, "until the response headers; at most `turn`").default(Value("2m")),
+    key("silence", Duration, "between chunks of the response; at most `turn`").default(Value("2m")),
+    key("turn", Duration, "whole turn with retries").default(Value("10m")),
 ]).refuses(KEY_REFUSED);
 
 /// `prices` of a model.
 pub(crate) static CONFIG_PRICES: Table = table("PricesMap", "Money per million tokens.", &[
-    key("input", Money, "of a request").required(),
-    key("output", Money, "of an answer").required(),
-    key("cache_read", Money, "of a request, read from a cache").default(INPUT_PRICE),
-    key("cache_write", Money, "of a request, written to a cache").default(INPUT_PRICE),
+    key("input", Money, "per million request tokens").required(),
+    key("output", Money, "per million answer tokens").required(),
+    key("cache_read", Money, "per million request tokens read from a cache").default(INPUT_PRICE),
+    key("cache_write", Money, "per million request tokens written to a cache").default(INPUT_PRICE),
 ]).refuses(KEY_REFUSED);
 
 /// A tool set of workerctl.yaml.
-pub(crate) static CONFIG_TOOLSET: Table = table("ToolsetMap", "What models may call.", &[
-    key("builtin", TEXTS, "some of `bash`, `read_file`, `write_file`, `edit_file`, `list_directory`, `glob`, `grep`, `loadSkillFile`, `list_skills`, `use_skill`, `submit_output`"),
-    key("commands", Named(&Map(&CONFIG_TOOL)), "commands by name: letters, digits, `_`, `-`, and no name of a built-in tool"),
-    key("mcp", Map(&CONFIG_TOOL_MCP), "a server of the Model Context Protocol"),
-    key("read_only", TEXTS, "names of those of its tools that change nothing: skills that are not mutating get these alone. One that the set has not is a warning, where it has no `mcp`"),
+pub(crate) static CONFIG_TOOLSET: Table = table("ToolsetMap", "Tools for models.", &[
+    key("builtin", TEXTS, "`bash`, `read_file`, `write_file`, `edit_file`, `list_directory`, `glob`, `grep`, `loadSkillFile`, `list_skills`, `use_skill`, `submit_output`"),
+    key("commands", Named(&Map(&CONFIG_TOOL)), "commands by name: letters, digits, `_`, `-`; no built-in names"),
+    key("mcp", Map(&CONFIG_TOOL_MCP), "MCP server"),
+    key("read_only", TEXTS, "the only tools for non-mutating skills; unknown names are a warning, except with `mcp`"),
 ]).refuses(KEY_REFUSED);
 
 /// A command of a tool set.
 pub(crate) static CONFIG_TOOL: Table = table("ToolMap", "A command that a model may call; its arguments arrive as a JSON object on standard input.", &[
-    key("run", TEXTS, "shell text, or a program with its arguments").required(),
+    key("run", TEXTS, "shell text, or program with arguments").required(),
     key("description", String, "what it does and when to use it").required().never_null(),
-    key("schema", Object, "JSON Schema of its arguments, of `type: object`").default(Told("no arguments")),
-    key("timeout", Duration, "its limit").default(Millis(COMMAND_MS)),
+    key("schema", Object, "JSON Schema of its arguments, `type: object`").default(Told("no arguments")),
+    key("timeout", Duration, "time limit").default(Millis(COMMAND_MS)),
 ]).refuses(KEY_REFUSED);
 
 /// `mcp` of a tool set: `command` or `url`, each with keys of its own.
 pub(crate) static CONFIG_TOOL_MCP: Table = table("McpServerMap", "A server of the Model Context Protocol: `command` or `url`.", &[
-    key("command", List(&String), "program with its arguments, started for each run"),
-    key("env", List(&String), "names of the secret variables that the program is given"),
-    key("url", ADDRESS, "address of a server that runs"),
-    key("key", KEY_SOURCE, "where the bearer token of the server is, as `key` of a model"),
-    key("start", Duration, "limit of its start").default(Millis(START_MS)),
-    key("call", Duration, "limit of one call").default(Millis(CALL_MS)),
+    key("command", List(&String), "program with arguments, started for each attempt"),
+    key("env", List(&String), "names of secret variables for the program"),
+    key("url", ADDRESS, "URL of a running server"),
+    key("key", KEY_SOURCE, "location of the bearer token, as in `models`"),
+    key("start", Duration, "time limit of the start").default(Millis(START_MS)),
+    key("call", Duration, "time limit of one call").default(Millis(CALL_MS)),
 ]);
 
 /// The schema of `instances`, whose keys are ids with placeholders.

@@ -46,165 +46,165 @@ const SEVERAL_HOOKS: Form = AnyOf(&[ONE_HOOK, List(&ONE_HOOK)]);
 const STEP: Form = Words(&["execution", "verification"]);
 
 /// The worker's `verification` map, and a skill's where it is a map.
-pub(crate) static VERIFICATION: Table = table("VerificationMap", "Checks by the moment at which they run.", &[
-    key("pre_execute", CHECKS, "checks before anything is touched; one that fails ends the run"),
+pub(crate) static VERIFICATION: Table = table("VerificationMap", "Checks, by the time at which they run.", &[
+    key("pre_execute", CHECKS, "checks before execution; a failure ends the run"),
     key("post_execute", CHECKS, "checks after execution"),
-    key("approval_required", Flag, "whether a person has to approve every run").see("approval", "definitions.md#approval").default(Value("false")),
-    key("human_checkpoints", CHECKS, "what a person looks at: recorded as not run, never as passed; whoever approves is shown it, alone it holds nothing up"),
+    key("approval_required", Flag, "every run needs approval").see("approval", "skill.md#approval").default(Value("false")),
+    key("human_checkpoints", CHECKS, "what approvers review; recorded as not run, never blocks"),
 ]);
 
 /// An item of a list of checks.
-pub(crate) static CHECK: Table = table("Check", "A check: a command, or something that a person looks at.", &[
-    key("check", String, "short name of the check"),
-    key("name", String, "the same as `check`"),
-    key("command", String, "shell text; exit code 0 passes. Placeholders such as `{output}` are allowed. Without it the check is for people and is recorded as not run"),
+pub(crate) static CHECK: Table = table("Check", "A check: a command or a manual review point.", &[
+    key("check", String, "short name"),
+    key("name", String, "same as `check`"),
+    key("command", String, "shell text with placeholders; exit code 0 passes. Without it, the check is manual: recorded as not run"),
     key("description", String, "what it verifies"),
-    key("must_pass", Flag, "whether its failure fails the run; `false` makes it a warning").default(Value("true")),
-    key("timeout", Duration, "its limit").default(Millis(CHECK_TIMEOUT_MS)),
-    key("when", String, "`always` or `exists`; with any other condition the check always runs"),
+    key("must_pass", Flag, "failure fails the run; `false`: only a warning").default(Value("true")),
+    key("timeout", Duration, "time limit").default(Millis(CHECK_TIMEOUT_MS)),
+    key("when", String, "`always` or `exists`; anything else: `always`"),
     kept("max"),
     kept("min"),
 ]);
 
 /// `wake` as a map.
-pub(crate) static WAKE: Table = table("Wake", "A command that decides whether there is anything to do.", &[
-    key("command", String, "shell text. Exit code 0 without output: there is nothing to do; with output: the run goes on; anything else fails it").required().never_null(),
-    key("timeout", Duration, "its limit").default(Millis(CHECK_TIMEOUT_MS)),
+pub(crate) static WAKE: Table = table("Wake", "A command that decides whether there is work.", &[
+    key("command", String, "shell text. Exit code 0: no output ends the run, output continues it; others fail it").required().never_null(),
+    key("timeout", Duration, "time limit").default(Millis(CHECK_TIMEOUT_MS)),
 ]);
 
 /// The `retry` map.
-pub(crate) static RETRY: Table = table("Retry", "How often and when a failed attempt is followed by another.", &[
-    key("max_attempts", Whole(1, ATTEMPTS_MAX), "all attempts together, the first included; at most 100").required().never_null(),
-    key("backoff", AnyOf(&[Map(&BACKOFF), Duration]), "wait between attempts: a map, or one span of time"),
-    key("on", AnyOf(&[STEP, List(&STEP)]), "what is tried again: `execution`, `verification` or both").never_null().default(Told("both")),
+pub(crate) static RETRY: Table = table("Retry", "Retry policy.", &[
+    key("max_attempts", Whole(1, ATTEMPTS_MAX), "total attempts, 1 to 100").required().never_null(),
+    key("backoff", AnyOf(&[Map(&BACKOFF), Duration]), "delay between attempts: a map, or one duration"),
+    key("on", AnyOf(&[STEP, List(&STEP)]), "what to retry: `execution`, `verification` or both").never_null().default(Told("both")),
 ]);
 
 /// The `backoff` map.
 pub(crate) static BACKOFF: Table = table("Backoff", "Wait between attempts.", &[
-    key("initial", Duration, "wait before the second attempt").default(Millis(BACKOFF_INITIAL_MS)),
-    key("factor", NumberIn(1, 100), "factor from wait to wait").default(Value("2")),
-    key("max", Duration, "longest wait").default(Millis(Retry::ONCE.max_ms)),
+    key("initial", Duration, "delay before the second attempt").default(Millis(BACKOFF_INITIAL_MS)),
+    key("factor", NumberIn(1, 100), "multiplier of each further delay, 1 to 100").default(Value("2")),
+    key("max", Duration, "longest delay").default(Millis(Retry::ONCE.max_ms)),
 ]);
 
 /// `on_rate_limit`: a map, or `false`.
 pub(super) const RATE_LIMITS: Form = AnyOf(&[Form::False, Map(&RATE_LIMIT)]);
 
 /// The `on_rate_limit` map of the configuration, a worker or a skill.
-pub(crate) static RATE_LIMIT: Table = table("RateLimit", "What a run does whose model takes no more requests for a while.", &[
-    key("wait", Duration, "longest wait; a limit that ends later, or of which the server does not say when it ends, fails the attempt").required().never_null(),
-    key("times", Whole(1, RATE_LIMIT_WAITS_MAX), "how often one run waits, at most 100").default(Value("1")),
+pub(crate) static RATE_LIMIT: Table = table("RateLimit", "Waits at the rate limit of a model.", &[
+    key("wait", Duration, "longest wait; a limit that ends later, or at an unknown time, fails the attempt").required().never_null(),
+    key("times", Whole(1, RATE_LIMIT_WAITS_MAX), "waits per run, 1 to 100").default(Value("1")),
 ]);
 
 /// The `hooks` map.
-pub(crate) static HOOKS: Table = table("Hooks", "Commands that are told about a run; the event is JSON on their standard input.", &[
-    key("post_tools", SEVERAL_HOOKS, "after a mutating run passed its checks: exit code 0 passes, 2 blocks, anything else is a warning"),
+pub(crate) static HOOKS: Table = table("Hooks", "Commands that receive events of a run as JSON on standard input.", &[
+    key("post_tools", SEVERAL_HOOKS, "after the checks of a mutating run: exit code 0 passes, 2 blocks, others are warnings"),
     key("post_commit", SEVERAL_HOOKS, "after the commit is durable; a failure is a warning"),
 ]);
 
 /// A hook as a map.
-pub(crate) static HOOK: Table = table("Hook", "A hook with its limit.", &[
+pub(crate) static HOOK: Table = table("Hook", "A hook with a time limit.", &[
     key("command", String, "shell text without placeholders").required().never_null(),
-    key("timeout", Duration, "its limit").default(Millis(HOOK_TIMEOUT_MS)),
+    key("timeout", Duration, "time limit").default(Millis(HOOK_TIMEOUT_MS)),
 ]);
 
 /// The `notify` map of the configuration, a worker or a schedule.
-pub(crate) static NOTIFY: Table = table("Notify", "How people are told how runs went: by a command, a webhook or a mail.", &[
-    key("on_failure", CHANNELS, "how people are told of the first of a streak of runs that failed, reached a limit or ended as `unknown`; and that a schedule paused itself"),
-    key("on_recovery", CHANNELS, "how people are told that a run succeeded after it, or a kept commit landed"),
-    key("on_missed", CHANNELS, "how people are told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
-    key("on_approval", CHANNELS, "how people are told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
-    key("after", AnyOf(&[Whole(1, 100), THRESHOLD]), "how many runs must fail before `on_failure`: `3` in a row, or `2 of 5`, the last five runs; at most 100").see("threshold", "notices.md#threshold").default(Told("`1`")),
-    key("foreground", Flag, "whether `on_failure` and `on_recovery` include runs that a person follows in a terminal with `workerctl run`").see("foreground runs", "notices.md#foreground-runs").default(Told("`false`")),
+pub(crate) static NOTIFY: Table = table("Notify", "Notifications about runs: by command, webhook or e-mail.", &[
+    key("on_failure", CHANNELS, "when a streak of failed, timed-out or `unknown` runs begins, or a schedule pauses itself"),
+    key("on_recovery", CHANNELS, "when a run succeeds after a streak, or a kept commit lands"),
+    key("on_missed", CHANNELS, "when a schedule has not succeeded in time; once until it does"),
+    key("on_approval", CHANNELS, "when a run needs approval, or the time to approve has expired"),
+    key("after", AnyOf(&[Whole(1, 100), THRESHOLD]), "failures before `on_failure`: `3` in a row, or `2 of 5` (last five runs); at most 100").default(Told("`1`")),
+    key("foreground", Flag, "notify also of runs followed in a terminal (`on_failure`, `on_recovery`)").default(Told("`false`")),
 ]);
 
 /// A way of telling people.
 pub(super) const CHANNELS: Form = AnyOf(&[String, Map(&CHANNEL)]);
 
 /// A way of telling people as a map.
-pub(crate) static CHANNEL: Table = table("NotifyChannel", "One way of telling people: `command`, `webhook` or `sendmail`.", &[
-    key("command", String, "shell text without placeholders; the event is JSON on its standard input"),
-    key("timeout", Duration, "limit of `command`").default(Millis(HOOK_TIMEOUT_MS)),
-    key("webhook", String, "where the address of a web server is that is sent a request: `env:NAME`, `credential:NAME`, `file:/path`; or the address itself, `https://…`"),
-    key("form", Words(&["json", "slack", "ntfy", "healthchecks"]), "what `webhook` is sent").default(Value("json")),
-    key("sendmail", TEXTS, "who gets a mail by way of `sendmail`: an address, or a list of up to 20"),
+pub(crate) static CHANNEL: Table = table("NotifyChannel", "A notification channel: `command`, `webhook` or `sendmail`.", &[
+    key("command", String, "shell text without placeholders; the event is JSON on standard input"),
+    key("timeout", Duration, "time limit of `command`").default(Millis(HOOK_TIMEOUT_MS)),
+    key("webhook", String, "URL `https://…`, or its location: `env:NAME`, `credential:NAME`, `file:/path`"),
+    key("form", Words(&["json", "slack", "ntfy", "healthchecks"]), "webhook format: `json`, `slack`, `ntfy` or `healthchecks`").default(Value("json")),
+    key("sendmail", TEXTS, "one e-mail address, or up to 20"),
 ]);
 
 /// An item of `env` that is a map.
-pub(crate) static ENV: Table = table("Env", "A variable: a secret and where its value is, or a value that is no secret.", &[
-    key("name", String, "name of the variable").never_null(),
-    key("secret", Map(&SECRET), "where its value is: one of `credential`, `file` and `command`").default(Told("the engine's variable of that name, else the credential that is called so")),
-    key("credential", String, "the same as `secret: {credential: NAME}`"),
-    key("as", Words(&["variable", "file"]), "what the variable holds: the value, or the path of a private `file` with the value").default(Value("variable")),
-    key("value", Text, "the value, if it is no secret: it is shown and not masked"),
-    key("plain", Flag, "whether the engine's own variable of that name is passed on without masking, such as `HOME`").default(Value("false")),
+pub(crate) static ENV: Table = table("Env", "A variable: a secret and its location, or a plain value.", &[
+    key("name", String, "variable name").never_null(),
+    key("secret", Map(&SECRET), "location of the value: `credential`, `file` or `command`").default(Told("the engine's variable of that name, else the credential")),
+    key("credential", String, "same as `secret: {credential: NAME}`"),
+    key("as", Words(&["variable", "file"]), "`variable`: the value; `file`: path of a private file with the value").default(Value("variable")),
+    key("value", Text, "non-secret value: shown, not masked"),
+    key("plain", Flag, "pass the engine's variable, such as `HOME`, unmasked").default(Value("false")),
 ]);
 
 /// `secret` of an item of `env`.
-pub(crate) static SECRET: Table = table("Secret", "Where the value of a secret variable is; one of the first three.", &[
-    key("credential", String, "name of the credential as `LoadCredential=` of the service has it"),
-    key("file", String, "the file that holds it: absolute, or below `~/`; at most 16 KiB of text"),
-    key("command", Filled(&String), "program and arguments of the command that prints it, such as `[pass, show, stripe]`: no shell is between, and it runs outside of the sandbox"),
-    key("timeout", Duration, "limit of the command").default(Millis(SECRET_TIMEOUT_MS)),
+pub(crate) static SECRET: Table = table("Secret", "Location of a secret: exactly one of `credential`, `file` and `command`.", &[
+    key("credential", String, "credential name, as in `LoadCredential=`"),
+    key("file", String, "absolute or below `~/`; at most 16 KiB of text"),
+    key("command", Filled(&String), "program with arguments that prints it, such as `[pass, show, stripe]`; no shell, no sandbox"),
+    key("timeout", Duration, "time limit of `command`").default(Millis(SECRET_TIMEOUT_MS)),
 ]);
 
 /// The `commit` map of a worker or a skill.
 pub(crate) static COMMIT: Table = table("Commit", "The commit of a mutating run.", &[
-    key("message", String, "template of the message, with `{{ … }}`").see("commits", "definitions.md#commits").default(Told("the configuration's")),
+    key("message", String, "template with `{{ … }}`").see("commits", "skill.md#commits").default(Told("from `workerctl.yaml`")),
 ]);
 
 /// The `approval` map of the configuration, a worker or a skill.
-pub(crate) static APPROVAL: Table = table("Approval", "How a person is asked for approval.", &[
-    key("before", Words(&["execution", "landing"]), "before what a person is asked: `execution` of the command, or `landing` of what it changed")
-        .default(Told("`landing` of a mutating skill in a tree of its own, `execution` of all others")),
-    key("expires", Duration, "how long they have to answer; then it is denied").default(Value("7d")),
+pub(crate) static APPROVAL: Table = table("Approval", "Approval settings.", &[
+    key("before", Words(&["execution", "landing"]), "approve `execution`, or `landing` of the changes")
+        .default(Told("`landing` if `mutating`, else `execution`")),
+    key("expires", Duration, "time to answer; then the run is denied").default(Value("7d")),
 ]);
 
 /// `sandbox` as a map.
-pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may touch besides their tree, or the place of their outputs, and a directory for temporary files.", &[
+pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may access besides their worktree, outputs and temporary directory.", &[
     key("level", Words(&["auto", "required", "private", "off"]),
-        "`auto`, where the kernel can; `required`, else nothing starts; `private`, with a home and a `/tmp` of its own besides; `off`").default(Value("auto")),
-    key("write", TEXTS, "what they may change and read: absolute, below `~/`, or relative to the workspace").default(Told("nothing more")),
-    key("reads", TEXTS, "what they may read, in the same form; `/` is everything except for hidden files").default(Value("/")),
-    key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP to some ports: `{tcp: [53, 443]}`").default(Value("any")),
-    key("unix_sockets", Flag, "whether they may use Unix sockets, System V IPC and POSIX message queues").default(Value("false")),
+        "`auto`: if supported; `required`: otherwise refuse; `private`: also private home and `/tmp`; `off`").default(Value("auto")),
+    key("write", TEXTS, "additional writable paths: absolute, below `~/`, or relative to the workspace").default(Told("none")),
+    key("reads", TEXTS, "readable paths, in the same form; `/`: all except hidden files").default(Value("/")),
+    key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP ports: `{tcp: [53, 443]}`").default(Value("any")),
+    key("unix_sockets", Flag, "allow Unix sockets, System V IPC and POSIX message queues").default(Value("false")),
 ]).refuses("restriction-malformed");
 
 /// `network` of a sandbox as a map.
-pub(crate) static NETWORK: Table = table("Network", "What the network lets through.", &[
-    key("tcp", Form::Filled(&Whole(1, 65_535)), "ports that may be reached over TCP").required().never_null(),
+pub(crate) static NETWORK: Table = table("Network", "Allowed network access.", &[
+    key("tcp", Form::Filled(&Whole(1, 65_535)), "reachable TCP ports").required().never_null(),
 ]);
 
 /// The `limits` map of the configuration, a worker or a skill.
-pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "What the processes of one command may use.", &[
+pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "Resource limits of one command.", &[
     key("processes", Whole(1, PROCESSES_MAX),
-        "how many of its processes there may be at a time, 1 to 4,194,304: its own, and dead ones whose parent has not waited for them; threads, and dead ones whose parent has ended too, do not count").default(Value("1000")),
-    key("written", Size, "how much they may write to disks together, 1 KiB to 1,024 TiB").default(Value("32GiB")),
+        "concurrent processes, 1 to 4,194,304; zombies with a live parent count, threads do not").default(Value("1000")),
+    key("written", Size, "bytes written to disks, 1 KiB to 1,024 TiB").default(Value("32GiB")),
 ]).refuses("restriction-malformed");
 
 /// The `budget` map of the configuration, a worker or a skill.
-pub(crate) static BUDGET: Table = table("BudgetMap", "What runs with a model may spend; of each key the innermost level counts.", &[
-    key("tokens", Count, "tokens of one run, those read from a cache left out").default(Value("5000000")),
-    key("money", Money, "money of one run; needs `prices` of every model that it counts for").default(Told("no limit")),
-    key("turns", Count, "turns of one run, all attempts together").default(Value("200")),
-    key("per_day", Map(&PER_DAY), "what the runs of a day may spend; each level counts its own"),
+pub(crate) static BUDGET: Table = table("BudgetMap", "Spending limits; the innermost value of each key applies.", &[
+    key("tokens", Count, "tokens per run, without cache reads").default(Value("5000000")),
+    key("money", Money, "cost per run; needs `prices` of its models").default(Told("no limit")),
+    key("turns", Count, "turns per run, over all attempts").default(Value("200")),
+    key("per_day", Map(&PER_DAY), "limits per day, counted for each level"),
 ]).refuses("restriction-malformed");
 
 /// `per_day` of a budget.
-pub(crate) static PER_DAY: Table = table("DayBudgetMap", "What the runs of a day may spend.", &[
-    key("money", Money, "money of all runs of a day").default(Told("no limit")),
-    key("runs", Count, "how many runs there may be in a day").default(Told("no limit")),
+pub(crate) static PER_DAY: Table = table("DayBudgetMap", "Spending limits per day.", &[
+    key("money", Money, "cost of all runs per day").default(Told("no limit")),
+    key("runs", Count, "runs per day").default(Told("no limit")),
 ]).refuses("restriction-malformed");
 
 /// `branch` as a map.
 pub(crate) static BRANCH: Table = table("Branch", "The branch that results land on.", &[
-    key("name", Text, "its short name").required(),
-    key("create", Flag, "whether it is made where it is missing").default(Value("false")),
+    key("name", Text, "short name").required(),
+    key("create", Flag, "create a missing branch").default(Value("false")),
 ]);
 
 /// An item of `local` as a map.
-pub(crate) static LOCAL: Table = table("Local", "A path of the checkout that a tree is given.", &[
+pub(crate) static LOCAL: Table = table("Local", "A path of the checkout, provided in the worktree.", &[
     key("path", String, "relative to the workspace").required().never_null(),
-    key("link", Flag, "`true`: a link to the checkout instead of a copy; what is behind it is outside of every promise").default(Value("false")),
+    key("link", Flag, "link to the checkout instead of a copy; the target is not isolated").default(Value("false")),
 ]);
 
 /// `schedule` and `cron` among the keys of a skill, a worker or `execution`.
@@ -216,7 +216,7 @@ pub(super) const HOURS: Form = AnyOf(&[SOME_HOURS, List(&SOME_HOURS)]);
 const SOME_HOURS: Form = AnyOf(&[Whole(0, 23), String]);
 
 /// Instructions are for models wherever they stand.
-pub(super) const INSTRUCTIONS: Key = key("instructions", TEXTS, "for a model, before the text of the file; never a template, never run as a command");
+pub(super) const INSTRUCTIONS: Key = key("instructions", TEXTS, "instructions for a model, sent before the text of the skill file; never used as a template or command");
 
 /// What is evaluated beyond the schema.
 pub(super) const ANYTHING: Form = Anything;

@@ -19,7 +19,7 @@ pub(super) const DEPTH_MAX: usize = 16;
 /// Refuses what lies in a directory that is passed over: trust in a skill does not cover it.
 pub(super) fn covered(path: &str) -> Result<(), &'static str> {
     if directory_of(path).split('/').any(is_passed_over) {
-        return Err("lies in `.git` or `node_modules`, of which nothing is read");
+        return Err("is in `.git` or `node_modules`, of which nothing is read");
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ pub enum FileError {
         path: String,
     },
     /// A skill that is one file has none beside it.
-    #[error("the skill is a file of its own and has no files beside it")]
+    #[error("the skill is a single file and has no other files")]
     NoDirectory,
     /// What the skill holds is not trusted with exactly what was read.
     #[error("{}", .0.reason().unwrap_or_default())]

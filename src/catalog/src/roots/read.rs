@@ -68,7 +68,7 @@ pub(crate) fn of_bytes(
             "skill-long",
             whole_file(&candidate.shown),
             format!("{lines} lines: all of them are given to a model each time"),
-            "move details into files beside it",
+            "move details into files next to it",
         );
     }
     Some(definition)
@@ -126,10 +126,7 @@ fn report_files(candidate: &Candidate, keys: &Keys, report: &mut Report) {
             report.warning(
                 "skill-file-refused",
                 file.place.clone(),
-                format!(
-                    "`{}`: a skill that is one file has none beside it",
-                    file.path
-                ),
+                format!("`{}`: a skill of one file has no other files", file.path),
                 "make it a directory with `SKILL.md`",
             );
             continue;
@@ -185,8 +182,8 @@ fn markdown<'t>(shown: &str, text: &'t str, report: &mut Report) -> Option<(Docu
         let late = text.split("\n---").skip(1).any(looks_like_keys);
         let (message, hint) = if late {
             (
-                "text stands before the frontmatter, and the file is left out",
-                "move what stands above the first line `---` below the second one",
+                "text precedes the frontmatter, and the file is left out",
+                "move the text above the first line `---` below the second one",
             )
         } else {
             (

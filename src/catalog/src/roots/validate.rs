@@ -29,7 +29,7 @@ pub fn validate(skill: &RootSkill, portable: bool) -> Vec<Problem> {
                     (
                         "link-leaves-skill",
                         format!(
-                            "`{}` leaves the skill: whoever has the skill alone lacks it",
+                            "`{}` leads out of the skill: a copy of the skill lacks it",
                             link.target
                         ),
                         "copy the file into the skill",

@@ -15,7 +15,7 @@ use crate::model::definition::Unavailable;
 use crate::model::spec::Gate;
 use crate::model::{Problem, Skill};
 use crate::protocol::{
-    LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList, SkillView, WorkerView,
+    ListedSkill, OmittedFile, RootView, ShownSkill, SkillFileView, SkillList, SkillView, WorkerView,
 };
 use crate::{Catalog, Conditions};
 
@@ -39,10 +39,10 @@ pub fn list(workers: &[WorkerView], catalog: &Catalog, trust: &TrustFiles) -> Sk
         .map(|skill| listed(skill, trust, told(&skill.place.path)));
     SkillList {
         skills: of_workers.chain(of_roots).collect(),
-        left_out: known
+        omitted: known
             .refused
             .iter()
-            .map(|one| LeftOut {
+            .map(|one| OmittedFile {
                 name: one.stem.clone(),
                 defined_at: one.place.to_string(),
                 source: one.root.label.clone(),
@@ -174,7 +174,7 @@ fn unavailable(skill: &RootSkill, trust: Trust) -> Vec<Unavailable> {
         Trust::Root | Trust::Content => None,
         Trust::Missing => Some((
             "untrusted",
-            "its root is not trusted, and nobody trusted it".into(),
+            "its skill directory is not trusted, and neither is the skill".into(),
         )),
         Trust::Unknown { .. } => trust.reason().map(|why| ("untrusted", why)),
         Trust::Changed => Some(("untrusted", "it has changed since it was trusted".into())),

@@ -34,6 +34,17 @@ pub(super) fn impossible_date(text: &str) -> Option<String> {
     (day.parse::<u8>().ok()? > days).then(|| format!("{} has {days} days", first.format("%B %Y")))
 }
 
+/// Returns what to write instead of a time of day without a date.
+pub(super) fn daily(text: &str) -> Option<String> {
+    let (hour, minute) = text.split_once(':')?;
+    let (hour, minute): (u8, u8) = (hour.parse().ok()?, minute.parse().ok()?);
+    (hour < 24 && minute < 60).then(|| {
+        format!(
+            "write `cron: \"{minute} {hour} * * *\"` for every day, or add the date: `at: 2026-12-24T{hour:02}:{minute:02}`"
+        )
+    })
+}
+
 /// `YYYY-MM-DD`, if that day exists.
 pub(super) fn date(text: &str) -> Option<NaiveDate> {
     has_shape(text, "0000-00-00")

@@ -71,7 +71,7 @@ fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Repo
         return notify;
     };
     if notify.on_missed.is_some() {
-        let message = "`on_missed` and `notify` both say how people are told".to_owned();
+        let message = "`on_missed` and `notify` both set a notification".to_owned();
         contradiction(view, message, "keep the one in `notify`", report);
     }
     notify.on_missed = notify::channel(view, "on_missed", texts, report);
@@ -280,7 +280,7 @@ fn bounds(map: View<'_>, zone: Zone, policy: &mut Policy, report: &mut Report) {
         report.error(
             "schedule-window",
             view.place(),
-            "`end` lies before `start`: it would never be due".to_owned(),
+            "`end` is before `start`: it would never be due".to_owned(),
             "swap them",
         );
     }
@@ -301,7 +301,10 @@ fn bound(
             "schedule-window",
             view.place(),
             format!("`{key}: {}` is not a time", shown(&text)),
-            "write `2026-12-24T18:00:00+01:00`, or a date or time of the schedule's zone",
+            &moment::impossible_date(text.trim()).unwrap_or_else(|| {
+                "write `2026-12-24T18:00:00+01:00`, or a date or time of the schedule's zone"
+                    .to_owned()
+            }),
         );
     }
     instant
@@ -324,9 +327,7 @@ pub(super) fn agree(map: View<'_>, policy: &Policy, trigger: &Trigger, report: &
             report.warning(
                 "schedule-useless",
                 view.key_place(),
-                format!(
-                    "`{key}` has no effect: nobody knows when what does not follow the clock is due"
-                ),
+                format!("`{key}` has no effect: the schedule does not follow the clock"),
                 "remove it",
             );
         }

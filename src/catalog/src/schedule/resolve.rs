@@ -305,7 +305,7 @@ impl<'a> Resolver<'a, '_> {
                 .nearest(wanted)
                 .filter(|found| own.as_ref() != Some(found));
             let hint = nearest.map_or_else(
-                || "`workerctl skills` lists what there is".to_owned(),
+                || "create it, or write a skill that `workerctl skills` lists".to_owned(),
                 |address| format!("did you mean `{address}`?"),
             );
             (format!("there is no skill `{shown}`"), hint)

@@ -82,7 +82,7 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
             // As an unknown key beside `after` it would be passed over, and every success would count.
             if let Some(on) = map.written("on") {
                 let message =
-                    "`on` stands beside `after`: it says which ends of that run count".to_owned();
+                    "`on` is next to `after`, but selects outcomes of that run".to_owned();
                 let hint = "write it inside: `after: {skill: worker/skill, on: failed}`";
                 contradiction(on, message, hint, report);
                 return None;
@@ -193,7 +193,7 @@ fn at(view: View<'_>, dst: Option<Dst>, report: &mut Report) -> Option<Trigger> 
                     None if moment::date(text).is_some() => {
                         format!("add the time: `at: {text}T09:00`")
                     }
-                    None => hint.to_owned(),
+                    None => moment::daily(text).unwrap_or_else(|| hint.to_owned()),
                 };
                 let message = format!("`at: {}` is not a time", shown(text));
                 report.error("schedule-at", item.place(), message, &hint);
@@ -329,7 +329,9 @@ fn pattern(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<St
         report.warning(
             "schedule-watch",
             view.place(),
-            format!("`{STATE}` is where the engine keeps its state unless it is told otherwise: then no change there makes anything due"),
+            format!(
+                "`{STATE}` is the default state directory, in which no change makes a schedule due"
+            ),
             "watch another directory, or keep the state elsewhere with `--state-dir`",
         );
     }

@@ -153,7 +153,7 @@ impl<'a> Builder<'a, '_> {
             report.warning(
                 "approval-unasked",
                 view.key_place(),
-                "`approval` has no effect: nobody is asked".to_owned(),
+                "`approval` has no effect: no approval is required".to_owned(),
                 "add `approval_required: true`",
             );
         }

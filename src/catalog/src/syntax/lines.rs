@@ -96,11 +96,16 @@ fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
         });
     }
     if message.contains("expected '-'") {
-        return above.and_then(|above| shallow_key(line, above));
+        return shallow_key(line, &lines[..at]);
     }
     let is_about_keys = ["mapping values", "expected key"]
         .iter()
         .any(|words| message.contains(words));
+    if message.contains("mapping values")
+        && let Some(mistake) = colon_in_command(yaml, stopped, line)
+    {
+        return Some(mistake);
+    }
     let above = above.filter(|_| is_about_keys)?;
     let (key_at, content) = above.content();
     let key = content.split(':').next().filter(|key| keys::is_any(key))?;
@@ -115,16 +120,33 @@ fn misplaced_key(yaml: &str, stopped: usize, message: &str) -> Option<Mistake> {
     })
 }
 
-/// A key below the first one of a list item that is indented less than that one.
-fn shallow_key(line: Line<'_>, above: Line<'_>) -> Option<Mistake> {
-    let (first_at, first) = above.content();
+/// A key of a list item that is indented less than the first key of the item.
+fn shallow_key(line: Line<'_>, above: &[Line<'_>]) -> Option<Mistake> {
+    let is_item = |above: &&Line<'_>| {
+        above.text.trim_start().starts_with("- ") && above.indentation() <= line.indentation()
+    };
+    let item = above.iter().rfind(is_item)?;
+    let (first_at, first) = item.content();
     let first = first.split(':').next().filter(|key| keys::is_any(key))?;
     let key = line.text.trim_start().split(':').next()?;
-    let between = above.indentation() + 1..first_at - above.start;
-    (keys::is_any(key) && between.contains(&line.indentation())).then(|| Mistake {
+    let is_shallow = line.indentation() < first_at - item.start;
+    (keys::is_any(key) && is_shallow).then(|| Mistake {
         at: line.start + line.indentation(),
         message: "this line is not indented far enough".to_owned(),
-        hint: format!("begin it in the column of `{first}` in the line above"),
+        hint: format!("begin it in the column of `{first}` in the list item above"),
+    })
+}
+
+/// A colon in a command without quotes, which usually has quotes of its own.
+fn colon_in_command(yaml: &str, stopped: usize, line: Line<'_>) -> Option<Mistake> {
+    let key = line.content().1.split(':').next()?;
+    let is_command = matches!(key, "run" | "command" | "wake");
+    let colon = yaml.get(stopped..)?.starts_with(':') && stopped > line.start + line.indentation();
+    let is_value = line.content().1[key.len()..].matches(": ").count() > 1;
+    (is_command && colon && is_value).then(|| Mistake {
+        at: stopped,
+        message: "a value without quotes contains a colon followed by a space".to_owned(),
+        hint: format!("write `{key}: |`, and the command in the next line, indented further"),
     })
 }
 

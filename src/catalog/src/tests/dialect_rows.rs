@@ -230,7 +230,7 @@ fn rows() -> Vec<Row> {
             "over 500 lines",
             &format!("{}{}", page("a", "One"), "line\n".repeat(500)),
             true,
-            Some(("skill-long", NOTE, 0, 0, "beside")),
+            Some(("skill-long", NOTE, 0, 0, "next to it")),
         ),
         row(
             "max_iterations as text",

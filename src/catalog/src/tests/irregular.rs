@@ -201,11 +201,7 @@ const AROUND: &[Irregular] = &[
         AGENTS,
         "Read this first.\n\n---\nname: a\ndescription: One\n---\nDo it.\n",
         "skipped",
-        (
-            "no-frontmatter",
-            "text stands before",
-            "move what stands above",
-        ),
+        ("no-frontmatter", "text precedes", "move the text above"),
     ),
     accepted(
         AGENTS,

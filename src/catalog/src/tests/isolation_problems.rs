@@ -95,7 +95,7 @@ branch: -f
     E 13 branch-name `branch: -f` is no name for git: it begins with `-`
     write the short name of a branch, such as `reports`
 branch: 'r-{date}'
-    W 13 branch-name `branch: r-{date}` is taken as it stands: no placeholder is filled in
+    W 13 branch-name `branch: r-{date}` is taken literally: no placeholder is filled in
     write the short name of a branch, such as `reports`
 branch: true
     E 13 wrong-type `branch` must be a name or a map with `name`, not true or false
@@ -141,7 +141,7 @@ keep: .git
     write a path relative to the workspace, without `..` and outside of `.git`
 keep: ./
     E 11 path-reserved `keep: ./` covers `.git`, which is never a run's own
-    name directories or files beside it
+    name directories or files next to it
 keep: '**/target'
     E 11 path-pattern `keep: **/target` is no path
     name each file or directory, such as `node_modules/`
@@ -153,10 +153,10 @@ keep: {x: y}
     write `keep: "TEXT"`
 local: .workerctl/store
     E 12 path-reserved `local: .workerctl/store` covers `.workerctl`, which is never a run's own
-    name directories or files beside it
+    name directories or files next to it
 local: [{path: workspace}]
     E 20 path-reserved `local: workspace` covers `workspace/threads`, which is never a run's own
-    name directories or files beside it
+    name directories or files next to it
 local: [{path: '{x}'}]
     E 20 path-pattern `local: {x}` is no path
     name each file or directory, such as `node_modules/`

@@ -13,6 +13,20 @@ use crate::model::Config;
 const BEGINS: &str = "<!-- declared ";
 const ENDS: &str = "<!-- end -->";
 
+/// Reference pages with such tables.
+const PAGES: [&str; 10] = [
+    "worker.md",
+    "skill.md",
+    "inputs-outputs.md",
+    "checks-retries.md",
+    "sandbox.md",
+    "schedule.md",
+    "notifications.md",
+    "models-agents.md",
+    "skill-files.md",
+    "configuration.md",
+];
+
 /// Every map of the definition files, by its name in the schemas.
 pub(crate) fn tables() -> BTreeMap<&'static str, &'static Table> {
     fn add(form: Form, found: &mut BTreeMap<&'static str, &'static Table>) {
@@ -108,8 +122,8 @@ fn rendered(name: &str, page: &str) -> String {
 
 #[test]
 fn pages_hold_the_tables_of_the_declarations() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for name in ["definitions.md", "configuration.md", "notices.md"] {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    for name in PAGES {
         let path = docs.join(name);
         let page = std::fs::read_to_string(&path).expect("a page");
         let rendered = rendered(name, &page);
@@ -126,13 +140,11 @@ fn pages_hold_the_tables_of_the_declarations() {
 
 #[test]
 fn every_key_that_is_evaluated_is_documented() {
-    let definitions = include_str!("../../../../docs/definitions.md");
-    let configuration = include_str!("../../../../docs/configuration.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let pages = PAGES.map(|name| std::fs::read_to_string(docs.join(name)).expect("a page"));
     for table in tables().into_values() {
         for key in table.keys.iter().filter(|key| key.role != Role::Kept) {
-            let documented = [definitions, configuration]
-                .iter()
-                .any(|page| page.contains(key.name));
+            let documented = pages.iter().any(|page| page.contains(key.name));
             assert!(documented, "{}.{}", table.name, key.name);
         }
     }

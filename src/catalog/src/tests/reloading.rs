@@ -17,7 +17,7 @@ fn what_broke_keeps_its_last_good_definition_until_it_is_repaired() {
     expect(
         &broken,
         path,
-        &("kept-last-good", WARNING, 0, 0, "`workerctl reload`"),
+        &("kept-last-good", WARNING, 0, 0, "`workerctl daemon reload`"),
     );
     assert!(broken.has_errors());
     assert!(matches!(broken.find("w/a"), Lookup::Found(..)));
@@ -25,7 +25,7 @@ fn what_broke_keeps_its_last_good_definition_until_it_is_repaired() {
     expect(
         &still,
         path,
-        &("kept-last-good", WARNING, 0, 0, "`workerctl reload`"),
+        &("kept-last-good", WARNING, 0, 0, "`workerctl daemon reload`"),
     );
     workspace.write(
         "workers/w/worker.yaml",
@@ -61,7 +61,7 @@ fn a_broken_skill_keeps_its_last_good_definition_too() {
     expect(
         &second,
         "workers/w/worker.yaml",
-        &("kept-last-good", WARNING, 3, 5, "`workerctl reload`"),
+        &("kept-last-good", WARNING, 3, 5, "`workerctl daemon reload`"),
     );
     assert_eq!(second.skills().count(), 2);
     workspace.write(
@@ -269,7 +269,7 @@ fn a_broken_configuration_stays_as_it_was() {
     expect(
         &second,
         "workerctl.yaml",
-        &("kept-last-good", WARNING, 0, 0, "`workerctl reload`"),
+        &("kept-last-good", WARNING, 0, 0, "`workerctl daemon reload`"),
     );
     workspace.write("workerctl.yaml", b"timezone: Europe/Paris\n");
     let third = reload(&second, Options::default());

@@ -53,7 +53,7 @@ fn a_configuration_that_cannot_be_read_trusts_nothing_that_it_may_have_left_untr
         expect(
             &catalog,
             "workerctl.yaml",
-            &("config-unknown", WARNING, 0, 0, "`workerctl reload`"),
+            &("config-unknown", WARNING, 0, 0, "`workerctl daemon reload`"),
         );
         let told = show(&catalog.problems);
         assert!(told.contains("skills of `.agents`, `.claude`"), "{told}");

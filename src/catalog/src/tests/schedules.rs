@@ -322,9 +322,8 @@ fn zone_and_blocked_hours_come_from_the_context() {
 
 #[test]
 fn the_example_of_the_documentation_holds() {
-    let page = include_str!("../../../../docs/definitions.md");
-    let section = page.split("\n## Schedules\n").nth(1).expect("the section");
-    let example = section
+    let page = include_str!("../../../../docs/reference/schedule.md");
+    let example = page
         .split("```")
         .nth(1)
         .and_then(|block| block.strip_prefix("yaml\n"))

@@ -271,7 +271,7 @@ fn the_place_of_a_secret_is_checked() {
 fn names_of_variables_and_credentials_are_checked() {
     let table = [
         ("env: KEY", "wrong-type", 2, 6, "write `env: [API_KEY]`"),
-        ("env: [\"A=b\"]", "env-name", 2, 7, "letters, digits"),
+        ("env: [\"A=b\"]", "env-name", 2, 7, "{name: A, value: TEXT}"),
         ("env: [stripe-key]", "env-name", 2, 7, "credential: api-key"),
         (
             "env: [{name: A-B, credential: x}]",

@@ -25,7 +25,7 @@ pub(super) fn findings(
                 let elsewhere = kept_elsewhere(site, "the engine", &status.state_dir);
                 std::iter::once(answering(&status))
                     .chain(without_store(&status))
-                    .chain(held_config(&status))
+                    .chain(config_fallback_reason(&status))
                     .chain(elsewhere)
                     .chain(probed(control.as_ref()))
                     .collect()
@@ -60,8 +60,8 @@ fn answering(status: &Status) -> Finding {
 }
 
 /// The engine has another configuration than the file.
-fn held_config(status: &Status) -> Option<Finding> {
-    let why = status.held_config.as_ref()?;
+fn config_fallback_reason(status: &Status) -> Option<Finding> {
+    let why = status.config_fallback_reason.as_ref()?;
     Some(Finding::new("config", State::Care, format!("{CONFIG_FILE}: {why}")).hint(ACCEPT_CONFIG))
 }
 
@@ -69,7 +69,7 @@ fn held_config(status: &Status) -> Option<Finding> {
 fn probed(control: &dyn Control) -> Vec<Finding> {
     let found = |probe: Probe| Finding {
         name: "in engine",
-        state: if probe.works { State::Good } else { State::Bad },
+        state: if probe.ok { State::Good } else { State::Bad },
         message: probe.message,
         hints: probe.hints,
     };
@@ -132,7 +132,7 @@ fn no_daemon(definitions: &Definitions) -> Finding {
             let schedules = counted(schedules, "schedule");
             let text = format!("no daemon is running, so {schedules} will not fire");
             Finding::new("engine", State::Bad, text).hint(
-                "start one with `workerctl daemon`, or as a service with `workerctl unit install`",
+                "start one with `workerctl daemon`, or as a service with `workerctl daemon install`",
             )
         }
     }

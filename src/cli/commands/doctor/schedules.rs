@@ -115,7 +115,7 @@ fn problems_of_delivery(control: &dyn Control) -> Result<Vec<Finding>, Diagnosti
     let status = control.status()?;
     let zone = times::zone(&status.timezone);
     let finding = |notice| {
-        let hint = "`workerctl notify test` tries the ways of `notify` again; once that works, it is told by itself, what happened meanwhile too";
+        let hint = "`workerctl notify test` tests the channels again; pending notifications are sent once a channel works";
         Finding::new("notices", State::Bad, told_of_notice(notice, zone)).hint(hint)
     };
     let not_pushed = |push: &FailedPush| {
@@ -127,13 +127,13 @@ fn problems_of_delivery(control: &dyn Control) -> Result<Vec<Finding>, Diagnosti
 }
 
 fn held(view: &ScheduleView) -> Option<Finding> {
-    let why = view.held.as_ref()?;
+    let why = view.inactive_reason.as_ref()?;
     let hint = "`workerctl check` shows what is wrong with it";
     Some(Finding::new("schedules", State::Bad, why.clone()).hint(hint))
 }
 
 fn kept(view: &ScheduleView) -> Option<Finding> {
-    let error = view.kept.as_ref()?;
+    let error = view.fallback_reason.as_ref()?;
     let text = format!("{} is kept from before an error: {error}", view.id);
     let hint = "repair the file; `workerctl check` shows what is wrong with it";
     Some(Finding::new("schedules", State::Care, text).hint(hint))
@@ -143,7 +143,7 @@ fn restored(view: &ScheduleView) -> Option<Finding> {
     let restored = view.restored.as_ref()?;
     let zone = times::zone(&view.timezone);
     let text = format!(
-        "what was remembered of {} was damaged, and made anew at {}: {}",
+        "the stored state of {} was damaged and was reset at {}: {}",
         view.id,
         restored.at.rfc3339_in(zone),
         restored.reason

@@ -24,6 +24,6 @@ pub(super) fn threads(site: &Site, control: Option<&dyn Control>) -> Option<Find
         text.push_str(&damage);
     }
     let hint = "restore the files from a backup; `workerctl show RUN` tells what the store holds of the run, \
-                `workerctl threads verify --all` verifies every thread";
+                `workerctl thread verify --all` verifies every thread";
     Some(Finding::new("threads", State::Care, text).hint(hint))
 }

@@ -45,7 +45,7 @@ pub(super) fn installed(session: &Session<'_>, site: Option<&Site>) -> Vec<Findi
         Some(unit) => judged(site, &unit, Path::new(DIRECTORIES[0])),
         None => vec![
             Finding::new(NAME, State::Hint, "no `workerctl` service is installed")
-                .hint("`workerctl unit install` writes one"),
+                .hint("`workerctl daemon install` writes one"),
         ],
     }
 }
@@ -168,7 +168,7 @@ impl Service {
         let user = self.user.as_deref().unwrap_or("root");
         let hint = format!(
             "`sudo -u {user} git clone REPOSITORY {served}`, then `sudo systemctl enable --now workerctl`; \
-             `workerctl unit install` makes it serve another one"
+             `workerctl daemon install` makes it serve another one"
         );
         Some(Finding::new(NAME, state, text).hint(&hint))
     }
@@ -178,7 +178,7 @@ impl Service {
         let served = self.workspace.as_deref()?;
         if !same(served, &site.workspace) {
             let text = format!("{unit} serves {served}, not this workspace");
-            let hint = "`workerctl unit install --user` makes a service of yours for this one";
+            let hint = "`workerctl daemon install --user` makes a service of yours for this one";
             return Some(Finding::new(NAME, State::Hint, text).hint(hint));
         }
         let place = self.state_dir.as_deref()?;
@@ -196,7 +196,7 @@ impl Service {
             return None;
         }
         let text = format!("{unit} starts {program}, and this is {}", own.display());
-        let hint = "remove the one that you do not use: `workerctl unit install --force` writes a unit with the program that \
+        let hint = "remove the one that you do not use: `workerctl daemon install --force` writes a unit with the program that \
                     it is called by; where a package brings the unit, remove yours";
         Some(Finding::new(NAME, State::Hint, text).hint(hint))
     }
@@ -342,7 +342,7 @@ mod tests {
         ));
         let found = place.found("/s");
         assert!(found[0].1.ends_with("not this workspace"), "{found:?}");
-        assert!(found[0].2[0].contains("unit install --user"), "{found:?}");
+        assert!(found[0].2[0].contains("daemon install --user"), "{found:?}");
     }
 
     #[test]

@@ -21,16 +21,16 @@ use crate::model::{Diagnostic, Kind, MCP_TYPED_MAX};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The client; on a terminal it is asked for
+    /// Client [default: ask on a terminal]
     #[arg(long, value_name = "CLIENT")]
     client: Option<Client>,
-    /// Print what its file would hold, and write nothing
+    /// Print the configuration instead of writing it
     #[arg(long)]
     print: bool,
-    /// Replace another entry `workerctl`
+    /// Replace an existing entry `workerctl`
     #[arg(long, conflicts_with = "print")]
     force: bool,
-    /// Say how to offer up to this many skills that run as tools of their own
+    /// Offer up to N skills as separate tools
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MCP_TYPED_MAX))]
     typed: Option<u64>,
 }

@@ -21,13 +21,13 @@ const REFUSED: [PolicyName; 3] = [
 pub(super) struct Args {
     /// Id of the schedule
     schedule: String,
-    /// From this slot on, in the schedule's zone: `2026-11-20`, `2026-11-20T09:00`, `3d` ago
+    /// First slot, in the time zone of the schedule: `2026-11-20`, `2026-11-20T09:00`, or `3d` ago
     #[arg(long, value_name = "TIME")]
     from: String,
-    /// Up to this slot
+    /// Last slot
     #[arg(long, value_name = "TIME")]
     to: String,
-    /// Show which slots would run, and run nothing
+    /// Print the slots that would run, and run nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     }
     let wanted: Vec<&BackfillSlot> = slots
         .iter()
-        .filter(|slot| slot.not_because.is_none())
+        .filter(|slot| slot.skip_reason.is_none())
         .collect();
     let mut made: Vec<SlotView> = Vec::new();
     let mut refused = None;
@@ -129,14 +129,14 @@ fn plan(
         Column::new("WOULD").words(),
     ]);
     for slot in slots {
-        let would = match &slot.not_because {
+        let would = match &slot.skip_reason {
             None => Line::of(GOOD, "run"),
             Some(why) => Line::of(CARE, format!("not run: {why}")),
         };
         table.row(vec![
             slot.slot.rfc3339_in(zone).into(),
-            slot.fate
-                .map_or("unknown to the schedule", |fate| fate.name())
+            slot.status
+                .map_or("unknown to the schedule", |status| status.name())
                 .into(),
             slot.run.map(RunId::short).unwrap_or_default().into(),
             would,
@@ -146,7 +146,7 @@ fn plan(
     table.print(&mut session.io.out, width);
     let count = slots
         .iter()
-        .filter(|slot| slot.not_because.is_none())
+        .filter(|slot| slot.skip_reason.is_none())
         .count();
     let line = format!("{count} of {} slots would run", slots.len());
     diagnostic::hint(&mut session.io.err, &line);

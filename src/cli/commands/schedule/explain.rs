@@ -19,7 +19,7 @@ pub(super) fn explain(session: &mut Session<'_>, subject: &Subject) -> Result<Ex
             let explained = ExplainedSchedule {
                 schedule: None,
                 skill: None,
-                words: words(&recurrence),
+                description: words(&recurrence),
                 next,
                 clock_changes: changes(&recurrence, now),
                 policies: None,
@@ -35,7 +35,10 @@ pub(super) fn explain(session: &mut Session<'_>, subject: &Subject) -> Result<Ex
                 let all = views.iter().map(|view| Explained::of(view, wanted));
                 all.collect()
             })?;
-            if let Some(why) = views.iter().find_map(|view| view.held.as_deref()) {
+            if let Some(why) = views
+                .iter()
+                .find_map(|view| view.inactive_reason.as_deref())
+            {
                 diagnostic::warning(&mut session.io.err, why);
             }
             if !session.json() {
@@ -78,19 +81,19 @@ fn print(session: &mut Session<'_>, explained: &ExplainedSchedule, fires: Vec<St
     if let (Some(id), Some(skill)) = (&explained.schedule, &explained.skill) {
         out.prose(Line::of(BOLD, id).styled(DIM, format!(" runs {skill}")), 2);
     }
-    out.prose(Line::of(BOLD, &explained.words), 2);
+    out.prose(Line::of(BOLD, &explained.description), 2);
     for at in fires {
         out.prose(Line::from("  ").text(at), 4);
     }
     for change in &explained.clock_changes {
         out.prose(
-            Line::of(CARE, format!("  {}  ", change.date)).text(&change.what),
+            Line::of(CARE, format!("  {}  ", change.date)).text(&change.message),
             4,
         );
     }
     for sentence in explained.policies.iter().flatten() {
         out.prose(
-            Line::of(DIM, format!("  {:<17}", sentence.about)).text(&sentence.says),
+            Line::of(DIM, format!("  {:<17}", sentence.key)).text(&sentence.text),
             19,
         );
     }

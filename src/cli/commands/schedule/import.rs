@@ -27,18 +27,18 @@ const PASSWD: &str = "/etc/passwd";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The crontab; `-` is standard input, as in `crontab -l | workerctl schedule import-crontab -`
+    /// Crontab to read; `-` is standard input
     #[arg(value_name = "FILE|-")]
     file: String,
-    /// Id of the worker that is written [default: after the file's name, else `crontab`]
+    /// Id of the worker [default: from the name of the file, or `crontab`]
     #[arg(long, value_name = "ID", value_parser = id)]
     worker: Option<String>,
-    /// Print what would be written, and write nothing
+    /// Print the worker instead of writing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     form: Forms,
-    /// Replace the worker's file where it is there already
+    /// Replace an existing worker
     #[arg(long)]
     force: bool,
 }
@@ -46,10 +46,10 @@ pub(super) struct Args {
 /// What the crontab looks like; without either it is found out.
 #[derive(Debug, clap::Args)]
 struct Forms {
-    /// Jobs have a user before the command, as in /etc/crontab [default: found out]
+    /// Jobs have a user before the command, as in /etc/crontab [default: detect]
     #[arg(long, conflicts_with = "user")]
     system: bool,
-    /// Jobs have no user before the command, as in `crontab -l` [default: found out]
+    /// Jobs have no user before the command, as in `crontab -l` [default: detect]
     #[arg(long)]
     user: bool,
 }
@@ -344,7 +344,7 @@ impl Imported<'_> {
         if self.written.is_some() {
             let sandbox = "jobs run in a sandbox now: run each once; what writes elsewhere, such as logs and backups, needs `sandbox: {write: [DIR]}` or `off`";
             diagnostic::hint(err, sandbox);
-            let text = "take the jobs out of the crontab, then `workerctl reload`; `workerctl schedule next` shows what is due";
+            let text = "take the jobs out of the crontab, then `workerctl daemon reload`; `workerctl schedule next` shows what is due";
             diagnostic::hint(err, text);
         }
     }

@@ -14,14 +14,15 @@ use crate::model::{Diagnostic, Zone};
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub(super) struct Args {
-    /// Only of this worker
+    /// Only this worker
     #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
-    /// Only of this skill: `skill` or `worker/skill`
+    /// Only this skill: `skill` or `worker/skill`
     #[arg(long)]
     skill: Option<String>,
-    /// At most this many, by id; all without it
+    /// Maximum number of schedules, by id [default: all]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
@@ -162,11 +163,11 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
         Some(_) => line.styled(BAD, " (cannot run)"),
         None => line,
     };
-    let line = match &view.held {
+    let line = match &view.inactive_reason {
         Some(_) => line.styled(BAD, " (not fired)"),
         None => line,
     };
-    match &view.kept {
+    match &view.fallback_reason {
         Some(_) => line.styled(CARE, " (kept from before an error)"),
         None => line,
     }

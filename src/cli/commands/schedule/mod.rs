@@ -19,35 +19,38 @@ use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery, WaitingEvent};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    filter: list::Args,
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List schedules: when each is due next, and how it went last
+    /// List schedules with their next and last runs (the default)
     List(list::Args),
-    /// Tell what became of slots, newest first: why it ran, or why it did not
+    /// Show the history of slots, newest first: what ran, and why others did not
     Slots {
-        /// Id of the schedule; all without it
+        /// Id of the schedule [default: all schedules]
         schedule: Option<String>,
-        /// Only slots since then, such as `2h`, `2026-11-20`, `2026-11-20T09:00`
+        /// Only slots since this time, such as `2h`, `2026-11-20`, `2026-11-20T09:00`
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// How many rows
+        /// Maximum number of rows
         #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
     /// List the next slots of a schedule, of an expression, or of all schedules
     Next(subject::Subject),
-    /// Explain a schedule or an expression in words: slots, changes of the clock, what each policy will do
+    /// Explain a schedule or an expression in words
     Explain(subject::Subject),
-    /// Let a virtual clock run over all schedules: what fires, what overlaps, how much at once
+    /// Simulate all schedules: runs, overlaps and load
     Simulate(simulate::Args),
-    /// Write a worker that does what a crontab does
+    /// Convert a crontab to a worker
     ImportCrontab(import::Args),
-    /// Pause a schedule; nothing of it runs until it is resumed
+    /// Pause a schedule until it is resumed
     Pause {
         /// Id of the schedule
         schedule: String,
@@ -55,24 +58,27 @@ enum What {
         #[arg(short, long)]
         reason: String,
     },
-    /// Let a paused schedule go on, from now
+    /// Resume a paused schedule from now on
     Resume {
         /// Id of the schedule
         schedule: String,
     },
-    /// Run a schedule now; the run stands in its record like one of a slot
+    /// Run a schedule now, and record the run in its history
     Trigger {
         /// Id of the schedule
         schedule: String,
         #[command(flatten)]
         asked: trigger::TriggerArgs,
     },
-    /// Run slots of the past that did not run, oldest first
+    /// Run missed slots of the past, oldest first
     Backfill(backfill::Args),
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    match &args.what {
+    let Some(what) = &args.what else {
+        return list::list(session, &args.filter);
+    };
+    match what {
         What::List(args) => list::list(session, args),
         What::Slots {
             schedule,

@@ -74,7 +74,7 @@ fn print_notes(next: &Upcoming<'_>, session: &mut Session<'_>) {
     if next.fires.is_empty() {
         err.line("nothing is due");
     }
-    for (view, row) in &next.left_out {
+    for (view, row) in &next.omitted {
         let zone = zone_of(view);
         let what = match row.count {
             Some(1) => format!("its slot {} does", row.from.rfc3339_in(zone)),
@@ -85,7 +85,7 @@ fn print_notes(next: &Upcoming<'_>, session: &mut Session<'_>) {
                 row.to.rfc3339_in(zone)
             ),
         };
-        let why = super::slots::meaning(row.fate);
+        let why = super::slots::meaning(row.status);
         diagnostic::hint(err, &format!("{}: {what} not run: {why}", view.id));
     }
     for (view, at) in &next.given_up {

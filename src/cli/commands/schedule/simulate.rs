@@ -44,16 +44,16 @@ const LABEL_CHARS: usize = 52;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first instant, such as `2026-12-24`, `2026-12-24T18:00`; from `now` it starts with the runs under way
+    /// Start, such as `2026-12-24` or `2026-12-24T18:00`; `now` includes the active runs
     #[arg(long, value_name = "TIME", default_value = "now")]
     from: String,
-    /// The instant after the last one; `+7d` counts from the first
+    /// End; `+7d` counts from the start
     #[arg(long, value_name = "TIME", default_value = "+24h")]
     to: String,
-    /// How long a run of a skill lasts (`w/backup=45m`), or of each skill of which nothing is known (`5m`); may be repeated
+    /// Duration of runs of a skill (`w/backup=45m`), or of all skills without runs (`5m`); repeatable
     #[arg(long = "duration", value_name = "[SKILL=]SPAN")]
     durations: Vec<String>,
-    /// No daemon is there from one instant to another, `TIME/TIME`; may be repeated
+    /// Simulate that no daemon runs in this interval; repeatable
     #[arg(long = "down", value_name = "TIME/TIME")]
     down: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     let load = simulation.load(hour_of(from, zone), scenario.to);
     for (text, (begins, ends)) in args.down.iter().zip(&scenario.down) {
         if *ends <= scenario.from || *begins >= scenario.to {
-            let text = format!("`--down {text}` lies outside of what is simulated");
+            let text = format!("`--down {text}` is outside of what is simulated");
             diagnostic::warning(&mut session.io.err, &text);
         }
     }
@@ -312,11 +312,12 @@ fn print_schedules(
         Column::new("DOES NOT RUN").words(),
     ]);
     for (planned, one) in schedules.iter().zip(&simulation.schedules) {
-        let (ran, not): (Vec<_>, Vec<_>) = one.totals.iter().partition(|(fate, _)| fate.is_run());
+        let (ran, not): (Vec<_>, Vec<_>) =
+            one.totals.iter().partition(|(status, _)| status.is_run());
         let runs: u64 = ran.iter().map(|(_, count)| **count).sum();
         let not = not
             .iter()
-            .map(|(fate, count)| format!("{count} {}", fate.name()));
+            .map(|(status, count)| format!("{count} {}", status.name()));
         let lasts = lasts.iter().find(|lasts| lasts.skill == planned.skill);
         table.row(vec![
             one.id.as_str().into(),
@@ -330,7 +331,7 @@ fn print_schedules(
 }
 
 fn with_cut_short(runs: u64, one: &Simulated) -> String {
-    match one.cut_short {
+    match one.terminated {
         0 => runs.to_string(),
         some => format!("{runs} ({some} cut short)"),
     }
@@ -371,7 +372,7 @@ fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
         let why = row
             .reason
             .as_deref()
-            .unwrap_or(super::slots::meaning(row.fate));
+            .unwrap_or(super::slots::meaning(row.status));
         let due = if row.from == row.to {
             row.from.rfc3339_in(zone)
         } else {
@@ -381,7 +382,7 @@ fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
             let (from, to) = (row.from.rfc3339_in(zone), row.to.rfc3339_in(zone));
             format!("{from} … {to} ({count})")
         };
-        let line = Line::from(format!("  {due}  {id}  ")).styled(CARE, row.fate.name());
+        let line = Line::from(format!("  {due}  {id}  ")).styled(CARE, row.status.name());
         out.prose(line.text(format!(": {why}")), 4);
     }
     more(out, rows.len());
@@ -395,9 +396,9 @@ fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
             Met::Skipped => "is left out",
             Met::Waits => "waits",
             Met::Ends => "ends it",
-            Met::Beside => "runs beside it",
+            Met::Concurrent => "runs in parallel",
         };
-        let met = overlap.met.iter().map(|due| due.rfc3339_in(zone));
+        let met = overlap.overlapped.iter().map(|due| due.rfc3339_in(zone));
         let mut met: Vec<String> = met.take(MET_SHOWN).collect();
         if overlap.others > met.len() {
             met.push(format!("{} more", overlap.others - met.len()));
@@ -451,7 +452,7 @@ fn print_load(
     for busy in load {
         let bar = bars.entry(bar_of(busy.hour, zone, by_day)).or_default();
         bar.0 += busy.started;
-        bar.1 = bar.1.max(busy.at_once);
+        bar.1 = bar.1.max(busy.max_concurrent);
     }
     let title = if by_day {
         "runs that start, by the hour of the day"

@@ -9,7 +9,7 @@ use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::show_millis;
 use crate::model::outcome::Phase;
-use crate::model::schedule::Fate;
+use crate::model::schedule::SlotStatus;
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 use crate::protocol::{Control, SlotView, SlotsQuery};
 
@@ -79,7 +79,7 @@ pub(super) fn table_of(rows: &[SlotView], zone: Zone) -> Table {
     let mut table = Table::new(&[
         Column::new("DUE").words(),
         Column::new("SCHEDULE"),
-        Column::new("FATE"),
+        Column::new("STATUS"),
         Column::new("RUN").optional(),
         Column::new("OUTCOME"),
         Column::new("STARTED").right().optional(),
@@ -102,7 +102,7 @@ pub(super) fn table_of(rows: &[SlotView], zone: Zone) -> Table {
         table.row(vec![
             due.into(),
             row.schedule.as_str().into(),
-            fate(row.fate),
+            status(row.status),
             row.run.map(RunId::short).unwrap_or_default().into(),
             outcome(row),
             started(row).into(),
@@ -136,29 +136,32 @@ fn why(row: &SlotView) -> &str {
     match &row.reason {
         Some(reason) => reason,
         // Whether it was in time stands beside it.
-        None if row.fate == Fate::Ran => "",
-        None => meaning(row.fate),
+        None if row.status == SlotStatus::Ran => "",
+        None => meaning(row.status),
     }
 }
 
-fn fate(fate: Fate) -> Line {
-    let style = match fate {
-        Fate::Ran | Fate::CaughtUp | Fate::Backfilled => GOOD,
-        Fate::BlockedConfig => BAD,
-        Fate::SkippedOverlap | Fate::Paused | Fate::BlockedHours | Fate::Missed => CARE,
+fn status(status: SlotStatus) -> Line {
+    let style = match status {
+        SlotStatus::Ran | SlotStatus::CaughtUp | SlotStatus::Backfilled => GOOD,
+        SlotStatus::BlockedConfig => BAD,
+        SlotStatus::SkippedOverlap
+        | SlotStatus::Paused
+        | SlotStatus::BlockedHours
+        | SlotStatus::Missed => CARE,
     };
-    Line::of(style, fate.name())
+    Line::of(style, status.name())
 }
 
-pub(super) const fn meaning(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Ran => "in time",
-        Fate::CaughtUp => "it could not run at its slot",
-        Fate::Backfilled => "a person asked for it afterwards",
-        Fate::SkippedOverlap => "an earlier run had not ended",
-        Fate::Missed => "missed: the daemon was down, or it came too late",
-        Fate::Paused => "the schedule was paused",
-        Fate::BlockedHours => "it fell into blocked hours or dates",
-        Fate::BlockedConfig => "the definition could not be run",
+pub(super) const fn meaning(status: SlotStatus) -> &'static str {
+    match status {
+        SlotStatus::Ran => "in time",
+        SlotStatus::CaughtUp => "it could not run at its slot",
+        SlotStatus::Backfilled => "a person asked for it afterwards",
+        SlotStatus::SkippedOverlap => "an earlier run had not ended",
+        SlotStatus::Missed => "missed: the daemon was down, or it came too late",
+        SlotStatus::Paused => "the schedule was paused",
+        SlotStatus::BlockedHours => "it fell into blocked hours or dates",
+        SlotStatus::BlockedConfig => "the definition could not be run",
     }
 }

@@ -12,19 +12,19 @@ use crate::upcoming::Wanted;
 /// A schedule or an expression, and how much of its future is wanted.
 #[derive(Debug, clap::Args)]
 pub(super) struct Subject {
-    /// Id of a schedule, or a cron expression in quotes; all schedules without it
+    /// Id of a schedule, or a cron expression in quotes [default: all schedules]
     #[arg(value_name = "ID|EXPRESSION", conflicts_with = "cron")]
     given: Option<String>,
     /// A cron expression: `"0 9 * * 1-5"`, or a nickname such as `@daily`
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
-    /// IANA zone of the expression's times [default: UTC]
+    /// IANA time zone of the expression [default: UTC]
     #[arg(short = 'z', long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// The first field of the expression is seconds
+    /// The expression begins with a field of seconds
     #[arg(long)]
     seconds: bool,
-    /// How many slots
+    /// Number of slots
     #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
     /// Only slots after this one, such as `2026-12-24T18:00`, `+2d` [default: now]

@@ -14,10 +14,10 @@ use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
 /// How a person's run differs from a slot.
 #[derive(Debug, clap::Args)]
 pub(super) struct TriggerArgs {
-    /// What happens while an earlier run of the schedule has not ended, instead of its own rule
+    /// Rule if an earlier run of the schedule is active [default: the rule of the schedule]
     #[arg(long, value_name = "RULE", value_parser = named(Overlap::ALL.map(Overlap::name)).try_map(|name| read::<Overlap>(&name)))]
     overlap: Option<Overlap>,
-    /// Do not respect these policies
+    /// Policies to override
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = named(PolicyName::ALL.map(PolicyName::name)).try_map(|name| read::<PolicyName>(&name)))]
     despite: Vec<PolicyName>,
 }

@@ -285,8 +285,8 @@ fn doctor_names_what_is_missing() {
 #[test]
 fn doctor_shows_what_the_daemon_says_of_what_skills_need() {
     let probe = |what: &str, works, message: &str, hints: &[&str]| Probe {
-        what: what.to_owned(),
-        works,
+        subject: what.to_owned(),
+        ok: works,
         message: message.to_owned(),
         hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),
     };

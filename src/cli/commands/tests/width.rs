@@ -3,7 +3,7 @@
 use crate::cli::fake::{Console, Fake, detail, run_id};
 use crate::cli::render::line::Line;
 use crate::model::Timestamp;
-use crate::model::schedule::Fate;
+use crate::model::schedule::SlotStatus;
 use crate::protocol::{ScheduleView, SlotView};
 
 const WORKER: &str = "keeper-of-everything-that-has-a-long-name";
@@ -13,7 +13,7 @@ fn slot() -> SlotView {
     let due = Timestamp::from_millis(1_795_000_000_000);
     serde_json::from_value(serde_json::json!({
         "schedule": format!("{WORKER}/{SKILL}"), "from": due, "to": due.plus_millis(60_000), "count": 2,
-        "fate": Fate::BlockedHours, "run": run_id(), "at": due, "reason": null, "timezone": "Europe/Berlin",
+        "status": SlotStatus::BlockedHours, "run": run_id(), "at": due, "reason": null, "timezone": "Europe/Berlin",
     }))
     .unwrap()
 }
@@ -23,9 +23,9 @@ fn schedule() -> ScheduleView {
     let view = serde_json::json!({
         "schedule": format!("{WORKER}/{SKILL}#every-working-day-in-the-morning"), "skill": format!("{WORKER}/{SKILL}"),
         "when": "at 09:30 on days 1 and 15 of the month, and also on Monday to Friday in January and March, America/Argentina/ComodRivadavia",
-        "timezone": "America/Argentina/ComodRivadavia", "defined_at": "workers/w/worker.yaml:1:1", "seen": false,
+        "timezone": "America/Argentina/ComodRivadavia", "defined_at": "workers/w/worker.yaml:1:1", "observed": false,
         "next": due, "waiting": [], "paused": null, "overlap": "buffer_one", "known": true, "last": null,
-        "succeeded_at": null, "failure_count": 2, "expected_by": null, "overdue": false, "kept": null, "restored": null,
+        "succeeded_at": null, "failure_count": 2, "expected_by": null, "overdue": false, "fallback_reason": null, "restored": null,
         "actions": 0, "totals": {},
         "plan": {
             "trigger": {"on": "every", "period_ms": 900_000}, "anchor": due, "cursor": due, "attempts": 1, "blocked": null,
@@ -93,7 +93,7 @@ fn nothing_is_cut_or_left_out_without_a_mark_at_80_and_60_columns() {
                     Line::from(shown).width() <= width || shown.trim().split(' ').count() == 1;
                 assert!(fits, "{line:?} {width}: {shown}\n{told}");
             }
-            let is_marked = told.contains("left out, as the terminal is");
+            let is_marked = told.contains("not shown, because the terminal is");
             for word in words(&piped.out).into_iter().filter(|_| !is_marked) {
                 assert!(told.contains(word), "{line:?} {width}: {word}\n{told}");
             }

@@ -18,7 +18,7 @@ const FILES_SHOWN_MAX: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of the run, any unique beginning or end of it, or `latest`
+    /// Run id, any unique prefix or suffix of it, or `latest`
     #[arg(default_value = "latest")]
     run: String,
 }

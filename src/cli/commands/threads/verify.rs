@@ -25,10 +25,10 @@ const RUNS_MAX: u32 = 10_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Ids of runs, any unique beginnings or ends of them, or `latest`; without any the newest 20 threads
+    /// Run ids, unique prefixes or suffixes of them, or `latest` [default: the newest 20 threads]
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// Every thread, those that the store knows nothing of included
+    /// Every thread, including those missing from the store
     #[arg(long, conflicts_with = "runs")]
     all: bool,
 }

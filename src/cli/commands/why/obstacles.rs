@@ -137,10 +137,10 @@ fn of_schedule(known: &Known, one: &Scheduled) -> Vec<Obstacle> {
         found.push(Obstacle::new("paused", text, hint));
     }
     let check = "`workerctl check` shows what is wrong";
-    if let Some(why) = &view.held {
+    if let Some(why) = &view.inactive_reason {
         found.push(Obstacle::new("held", why, check));
     }
-    if let Some(error) = &view.kept {
+    if let Some(error) = &view.fallback_reason {
         let text = format!("{} is kept from before an error: {error}", view.id);
         found.push(Obstacle::new("kept_schedule", text, check));
     }
@@ -156,7 +156,7 @@ fn of_last(last: &RunSummary) -> Vec<Obstacle> {
     let run = last.run.short();
     let mut found = Vec::new();
     if let Some(Outcome::Unknown { .. }) = &last.outcome {
-        let text = format!("what run {run} did cannot be told");
+        let text = format!("the outcome of run {run} is unknown");
         let hint = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
         found.push(Obstacle::new("outcome_unknown", text, hint));
     }
@@ -177,7 +177,7 @@ fn of_active(known: &Known, summary: &RunSummary) -> Obstacle {
     let waits = summary.waiting_for.as_deref();
     match summary.phase {
         Phase::AwaitingApproval => {
-            let text = format!("run {run} waits for somebody's approval");
+            let text = format!("run {run} waits for approval");
             let hint = format!("`workerctl approve {run}` or `workerctl deny {run}`");
             Obstacle::new("awaiting_approval", text, hint)
         }

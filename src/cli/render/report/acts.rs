@@ -2,28 +2,28 @@
 
 use super::field;
 use crate::cli::io::Stream;
-use crate::protocol::{ActView, RunDetail};
+use crate::protocol::{AuditEntry, RunDetail};
 
 /// Most runs that are listed as started by a run.
 const CHILDREN_SHOWN_MAX: usize = 20;
 
-pub(super) fn show(out: &mut Stream<'_>, acts: &[ActView]) {
+pub(super) fn show(out: &mut Stream<'_>, acts: &[AuditEntry]) {
     let has_its_place = ["submitted", "approved", "denied"];
     for act in acts {
-        if has_its_place.contains(&act.act.as_str()) {
+        if has_its_place.contains(&act.action.as_str()) {
             continue;
         }
         let by = act
             .by
             .as_deref()
-            .map_or("by somebody".to_owned(), |by| format!("by {by}"));
+            .map_or("by an unknown user".to_owned(), |by| format!("by {by}"));
         let note = act.note.as_ref().map(|note| format!(": {note}"));
         let run = act.run.map(|run| format!(", as {run}"));
         let value = [Some(by), run, note]
             .into_iter()
             .flatten()
             .collect::<String>();
-        field(out, &act.act, &value);
+        field(out, &act.action, &value);
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
         super::place(out, "look at", place);
     }
     if !view.checkpoints.is_empty() {
-        out.line(Line::of(BOLD, "  to be looked at"));
+        out.line(Line::of(BOLD, "  checkpoints"));
         for one in &view.checkpoints {
             out.folded(Line::of(ACTIVE, "    ☐ ").text(exact(one)));
         }

@@ -25,7 +25,7 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
     let began = times::instant(attempt.started_at, zone);
     let line = Line::from(format!("    {:>2} ", attempt.attempt)).styled(DIM, began);
     let Some(execution) = &attempt.execution else {
-        return line.styled(CARE, "  nobody saw its end");
+        return line.styled(CARE, "  its end was not recorded");
     };
     let style = if execution.ended.is_success() {
         GOOD
@@ -106,10 +106,10 @@ pub(super) fn refused_by_sandbox(out: &mut Stream<'_>, detail: &RunDetail) {
         0 => return,
         1 if !refused => return,
         1 => {
-            "it ran in the sandbox (level 1), which may have refused that; `sandbox: {write: [DIR]}` in its definition grants a directory that is there; `reads`, `network` and `unix_sockets` let more through, `off` everything: docs/security.md"
+            "it ran in the sandbox (level 1), which may have refused that; `sandbox: {write: [DIR]}` in its definition grants a directory that is there; `reads`, `network` and `unix_sockets` let more through, `off` everything: docs/reference/sandbox.md"
         }
         _ => {
-            "it ran in a container (level 2): its home, `/tmp` and `/var/tmp` are empty, and of what lies there only what `sandbox` grants is seen: docs/security.md"
+            "it ran in a container (level 2): its home, `/tmp` and `/var/tmp` are empty, and only paths that `sandbox` grants are visible there: docs/reference/sandbox.md"
         }
     };
     hint(out, text);

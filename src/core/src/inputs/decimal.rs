@@ -19,7 +19,7 @@ const EXACT_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NumberError {
     /// Nothing stands there.
-    #[error("nothing stands where a number is expected")]
+    #[error("a number is missing")]
     Empty,
     /// An exponent.
     #[error("exponents are not read")]

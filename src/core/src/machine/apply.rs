@@ -22,7 +22,7 @@ pub enum FoldError {
     #[error("the journal was written under machine version {0}")]
     Newer(u32),
     /// A gap or a repetition in its numbers.
-    #[error("event {found} stands where {expected} is due")]
+    #[error("event {found} is where {expected} is due")]
     Sequence {
         /// The number that is due.
         expected: u32,

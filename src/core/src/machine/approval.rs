@@ -32,7 +32,7 @@ impl Run {
             }
             Event::Denied { by, note } => self.deny(format!("denied by {by}: {note}")),
             Event::ApprovalExpired => self.deny(format!(
-                "nobody approved it within {}, so it counts as denied",
+                "it was not approved within {} and counts as denied",
                 show_millis(for_ms)
             )),
             Event::CancelRequested { .. } => self.save_then_finish(Outcome::Cancelled),

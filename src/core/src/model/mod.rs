@@ -35,6 +35,9 @@ pub mod web;
 pub mod worker_paths;
 pub mod zone;
 
+#[cfg(test)]
+mod renamed;
+
 pub use access::{Access, AccessRole};
 pub use channel::Channel;
 pub use config::Config;

@@ -196,14 +196,14 @@ pub struct Notices {
     #[serde(default)]
     pub waiting: Vec<Notice>,
     /// How many more there were, which had to go.
-    #[serde(default)]
-    pub left_out: u32,
+    #[serde(default, alias = "left_out")]
+    pub omitted: u32,
     /// How often the first of them was tried in vain.
     #[serde(default)]
     pub tries: u32,
     /// When it is tried next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_try: Option<Timestamp>,
+    #[serde(default, alias = "next_try", skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
     /// Before when it is not tried because more is to be told: a web server has asked for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
@@ -225,9 +225,9 @@ impl Notices {
             below_threshold: false,
             missed: false,
             waiting: Vec::new(),
-            left_out: 0,
+            omitted: 0,
             tries: 0,
-            next_try: None,
+            next_attempt_at: None,
             not_before: None,
             why: None,
         }
@@ -332,10 +332,10 @@ impl Notices {
     pub fn add(&mut self, notice: Notice) {
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.remove(0);
-            self.left_out = self.left_out.saturating_add(1);
+            self.omitted = self.omitted.saturating_add(1);
             self.tries = 0;
         }
-        self.next_try = Some(
+        self.next_attempt_at = Some(
             self.not_before
                 .map_or(notice.at, |wait| wait.max(notice.at)),
         );
@@ -347,9 +347,9 @@ impl Notices {
         if !self.waiting.is_empty() {
             self.waiting.remove(0);
         }
-        (self.tries, self.left_out, self.why) = (0, 0, None);
+        (self.tries, self.omitted, self.why) = (0, 0, None);
         self.not_before = None;
-        self.next_try = (!self.waiting.is_empty()).then_some(now);
+        self.next_attempt_at = (!self.waiting.is_empty()).then_some(now);
     }
 
     /// A try to deliver the first that waits has failed. `wait_ms`: the web server takes none for so long, of which an
@@ -362,7 +362,7 @@ impl Notices {
         let own_ms = minutes.map_or(0, |minutes| minutes * 60_000);
         let asked_ms = wait_ms.map(|wait| wait.min(ASKED_WAIT_MS_MAX));
         self.not_before = asked_ms.map(|wait| now.plus_millis(wait));
-        self.next_try = Some(now.plus_millis(own_ms.max(asked_ms.unwrap_or(0))));
+        self.next_attempt_at = Some(now.plus_millis(own_ms.max(asked_ms.unwrap_or(0))));
         self.why = Some(short(why));
     }
 }

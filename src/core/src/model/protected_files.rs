@@ -51,7 +51,7 @@ pub const PROTECTED_FILES: [&str; 47] = [
     "workerctl.yaml",
     "worker.yaml",
     "worker.yml",
-    "workspace/skills",
+    "**/workspace/skills",
 ];
 
 /// What stands for any number of directories in a pattern.
@@ -129,7 +129,7 @@ pub fn pattern_problem(pattern: &str) -> Option<&'static str> {
     let is_odd = |name: &str| name.contains(ANY_DEPTH) && name != ANY_DEPTH;
     names()
         .any(is_odd)
-        .then_some("has `**` beside other characters")
+        .then_some("has `**` next to other characters")
 }
 
 /// A pattern in lower case.
@@ -246,10 +246,18 @@ mod tests {
             ("src/.gitattributes", true),
             (".gitignore", false),
             ("src/agents.rs", false),
+            ("workspace/skills/deploy/SKILL.md", true),
+            ("a/b/Workspace/skills/deploy.md", true),
+            ("a/workspace/data", false),
         ] {
             assert_eq!(with(&[]).protect(path), expected, "{path}");
         }
-        for (path, expected) in [(".github", true), (".GitHub", true), ("docs", false)] {
+        for (path, expected) in [
+            (".github", true),
+            (".GitHub", true),
+            ("docs", false),
+            ("a/workspace", true),
+        ] {
             assert_eq!(with(&[]).lead_through(path), expected, "{path}");
         }
     }

@@ -41,12 +41,12 @@ pub struct FailedPush {
     /// When the first push failed.
     pub since: Timestamp,
     /// Number of failed pushes since then.
-    #[serde(rename = "try_count")]
+    #[serde(rename = "attempt_count", alias = "try_count")]
     pub tries: u32,
     /// When a daemon tries again; `None` if the push was cancelled. Then only the next result, a reload or a restart of the
     /// daemon tries again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_try: Option<Timestamp>,
+    #[serde(default, alias = "next_try", skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
     /// Why the last push failed.
     pub message: String,
     /// Whether a notification of the failure was due.
@@ -79,7 +79,7 @@ impl FailedPush {
             .or(RETRY_MINUTES.last());
         self.tries = self.tries.saturating_add(1);
         let wait_ms = minutes.map_or(0, |minutes| minutes * 60_000);
-        self.next_try = (!cancelled).then(|| now.plus_millis(wait_ms));
+        self.next_attempt_at = (!cancelled).then(|| now.plus_millis(wait_ms));
         cut(message, MESSAGE_BYTES_MAX).clone_into(&mut self.message);
     }
 
@@ -131,19 +131,19 @@ mod tests {
             schedule: None,
             since: now,
             tries: 0,
-            next_try: None,
+            next_attempt_at: None,
             message: String::new(),
             notified: false,
         };
         let mut waits = Vec::new();
         for _ in 0..7 {
             push.failed("! [rejected] main -> main (fetch first)", false, now);
-            waits.push(push.next_try.unwrap().millis_since(now) / 60_000);
+            waits.push(push.next_attempt_at.unwrap().millis_since(now) / 60_000);
         }
         assert_eq!(waits, [1, 2, 5, 15, 60, 60, 60]);
         assert!(push.hint().contains("git pull --rebase origin main"));
         push.failed(&"x".repeat(10_000), true, now);
-        assert_eq!((push.next_try, push.tries), (None, 8));
+        assert_eq!((push.next_attempt_at, push.tries), (None, 8));
         assert_eq!(push.message.len(), MESSAGE_BYTES_MAX);
         for number in 0..30 {
             push.add(RunId::following(None, now, number));

@@ -173,7 +173,7 @@ pub enum CatchUpMode {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum SlotStatus {
     /// It led to a run in time.
     Ran,
     /// It led to a run later, because no daemon ran.
@@ -194,40 +194,43 @@ pub enum Fate {
     BlockedConfig,
 }
 
-impl Fate {
+impl SlotStatus {
     /// All of them.
-    pub const ALL: [Fate; 8] = [
-        Fate::Ran,
-        Fate::CaughtUp,
-        Fate::Backfilled,
-        Fate::SkippedOverlap,
-        Fate::Missed,
-        Fate::Paused,
-        Fate::BlockedHours,
-        Fate::BlockedConfig,
+    pub const ALL: [SlotStatus; 8] = [
+        SlotStatus::Ran,
+        SlotStatus::CaughtUp,
+        SlotStatus::Backfilled,
+        SlotStatus::SkippedOverlap,
+        SlotStatus::Missed,
+        SlotStatus::Paused,
+        SlotStatus::BlockedHours,
+        SlotStatus::BlockedConfig,
     ];
 
-    /// The fate's name in every interface.
+    /// The status's name in every interface.
     pub const fn name(self) -> &'static str {
         match self {
-            Fate::Ran => "ran",
-            Fate::CaughtUp => "caught_up",
-            Fate::Backfilled => "backfilled",
-            Fate::SkippedOverlap => "skipped_overlap",
-            Fate::Missed => "missed",
-            Fate::Paused => "paused",
-            Fate::BlockedHours => "blocked_hours",
-            Fate::BlockedConfig => "blocked_config",
+            SlotStatus::Ran => "ran",
+            SlotStatus::CaughtUp => "caught_up",
+            SlotStatus::Backfilled => "backfilled",
+            SlotStatus::SkippedOverlap => "skipped_overlap",
+            SlotStatus::Missed => "missed",
+            SlotStatus::Paused => "paused",
+            SlotStatus::BlockedHours => "blocked_hours",
+            SlotStatus::BlockedConfig => "blocked_config",
         }
     }
 
     /// Whether it led to a run.
     pub const fn is_run(self) -> bool {
-        matches!(self, Fate::Ran | Fate::CaughtUp | Fate::Backfilled)
+        matches!(
+            self,
+            SlotStatus::Ran | SlotStatus::CaughtUp | SlotStatus::Backfilled
+        )
     }
 }
 
-/// One row of the ledger: a slot that led to a run, or consecutive ones of one other fate.
+/// One row of the ledger: a slot that led to a run, or consecutive ones of one other status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRow {
     /// The first slot that it covers.
@@ -237,8 +240,9 @@ pub struct SlotRow {
     /// How many there are from the first to the last; absent: more than were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// What became of them.
-    pub fate: Fate,
+    /// What became of them. Versions before 0.2 stored it as `fate`.
+    #[serde(alias = "fate")]
+    pub status: SlotStatus,
     /// The run that it led to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
@@ -247,19 +251,19 @@ pub struct SlotRow {
     pub outcome: Option<String>,
     /// When that was decided.
     pub at: Timestamp,
-    /// Why, where the fate alone does not say it.
+    /// Why, where the status alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl SlotRow {
     /// The row of a single slot that leads to no run.
-    pub fn one(slot: Timestamp, fate: Fate, at: Timestamp) -> SlotRow {
+    pub fn one(slot: Timestamp, status: SlotStatus, at: Timestamp) -> SlotRow {
         SlotRow {
             from: slot,
             to: slot,
             count: Some(1),
-            fate,
+            status,
             run: None,
             outcome: None,
             at,
@@ -360,27 +364,27 @@ pub struct ScheduleState {
     /// How many rows the ledger holds of it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
-    /// How many slots had which fate, those whose rows have gone included.
+    /// How many slots had which status, those whose rows have gone included.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "summed"
     )]
-    pub totals: BTreeMap<Fate, u64>,
+    pub totals: BTreeMap<SlotStatus, u64>,
 }
 
-/// Two names of earlier versions mean one fate.
-fn summed<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeMap<Fate, u64>, D::Error> {
+/// Two names of earlier versions mean one status.
+fn summed<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeMap<SlotStatus, u64>, D::Error> {
     struct Totals;
     impl<'de> Visitor<'de> for Totals {
-        type Value = BTreeMap<Fate, u64>;
+        type Value = BTreeMap<SlotStatus, u64>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a map of fates")
+            f.write_str("a map of statuses")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut totals = BTreeMap::new();
-            while let Some((fate, count)) = map.next_entry::<Fate, u64>()? {
-                let total: &mut u64 = totals.entry(fate).or_default();
+            while let Some((status, count)) = map.next_entry::<SlotStatus, u64>()? {
+                let total: &mut u64 = totals.entry(status).or_default();
                 *total = total.saturating_add(count);
             }
             Ok(totals)

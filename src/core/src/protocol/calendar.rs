@@ -5,30 +5,30 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::stats::Bucket;
-use crate::model::schedule::Fate;
+use crate::model::schedule::SlotStatus;
 use crate::model::{Outcome, Timestamp};
 
 /// How long one entry of the kept counts is, in milliseconds: borders of hours and days lie on half hours of UTC in
 /// nearly every zone.
 pub const HALF_HOUR_MS: i64 = 30 * 60_000;
 
-/// How many fates and outcomes there are. Stored counts have their order, so that new ones go to the end.
-const FATES: usize = Fate::ALL.len();
+/// How many statuses and outcomes there are. Stored counts have their order, so that new ones go to the end.
+const FATES: usize = SlotStatus::ALL.len();
 const OUTCOMES: usize = Outcome::NAMES.len();
 
-/// How many slots had which fate, and how many of their runs ended with which outcome.
+/// How many slots had which status, and how many of their runs ended with which outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotCounts {
-    fates: [u32; FATES],
+    statuses: [u32; FATES],
     outcomes: [u32; OUTCOMES],
 }
 
 impl SlotCounts {
-    /// So many slots of one fate.
-    pub fn of_fate(fate: Fate, count: u32) -> SlotCounts {
+    /// So many slots of one status.
+    pub fn of_status(status: SlotStatus, count: u32) -> SlotCounts {
         let mut counts = SlotCounts::default();
-        let at = Fate::ALL.iter().position(|one| *one == fate);
-        if let Some(kept) = at.and_then(|at| counts.fates.get_mut(at)) {
+        let at = SlotStatus::ALL.iter().position(|one| *one == status);
+        if let Some(kept) = at.and_then(|at| counts.statuses.get_mut(at)) {
             *kept = count;
         }
         counts
@@ -44,24 +44,24 @@ impl SlotCounts {
         counts
     }
 
-    /// As they are kept: fates and outcomes, in their order.
+    /// As they are kept: statuses and outcomes, in their order.
     pub fn lists(&self) -> [&[u32]; 2] {
-        [&self.fates, &self.outcomes]
+        [&self.statuses, &self.outcomes]
     }
 
     /// Reads [`SlotCounts::lists`], cut or not; what a later version counts besides is passed over.
-    pub fn of_lists([fates, outcomes]: [&[u32]; 2]) -> SlotCounts {
+    pub fn of_lists([statuses, outcomes]: [&[u32]; 2]) -> SlotCounts {
         let mut counts = SlotCounts::default();
-        let own = counts.fates.iter_mut().zip(fates);
+        let own = counts.statuses.iter_mut().zip(statuses);
         let own = own.chain(counts.outcomes.iter_mut().zip(outcomes));
         own.for_each(|(own, kept)| *own = *kept);
         counts
     }
 
-    /// How many slots had this fate.
-    pub fn with_fate(&self, fate: Fate) -> u32 {
-        let mut all = Fate::ALL.into_iter().zip(self.fates);
-        all.find(|(one, _)| *one == fate)
+    /// How many slots had this status.
+    pub fn with_status(&self, status: SlotStatus) -> u32 {
+        let mut all = SlotStatus::ALL.into_iter().zip(self.statuses);
+        all.find(|(one, _)| *one == status)
             .map_or(0, |(_, count)| count)
     }
 
@@ -76,7 +76,7 @@ impl SlotCounts {
     }
 
     fn combine(&mut self, other: &SlotCounts, by: fn(u32, u32) -> u32) {
-        for (own, other) in self.fates.iter_mut().zip(other.fates) {
+        for (own, other) in self.statuses.iter_mut().zip(other.statuses) {
             *own = by(*own, other);
         }
         for (own, other) in self.outcomes.iter_mut().zip(other.outcomes) {
@@ -89,9 +89,9 @@ impl SlotCounts {
         *self == SlotCounts::default()
     }
 
-    /// Slots by their fate.
-    pub fn fates(&self) -> BTreeMap<Fate, u32> {
-        let all = Fate::ALL.into_iter().zip(self.fates);
+    /// Slots by their status.
+    pub fn statuses(&self) -> BTreeMap<SlotStatus, u32> {
+        let all = SlotStatus::ALL.into_iter().zip(self.statuses);
         all.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -102,7 +102,7 @@ impl SlotCounts {
         some.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
-    /// The worst of what is counted: a fate or an outcome; `due` where nothing is.
+    /// The worst of what is counted: a status or an outcome; `due` where nothing is.
     fn worst(&self) -> &'static str {
         const WORST_FIRST: [&str; 12] = [
             "failed",
@@ -121,11 +121,11 @@ impl SlotCounts {
         let ended: u64 = self.outcomes.into_iter().map(u64::from).sum();
         let mut led_to_runs = 0;
         let mut present = Vec::new();
-        for (fate, count) in Fate::ALL.into_iter().zip(self.fates) {
-            if fate.is_run() {
+        for (status, count) in SlotStatus::ALL.into_iter().zip(self.statuses) {
+            if status.is_run() {
                 led_to_runs += u64::from(count);
             } else if count > 0 {
-                present.push(fate.name());
+                present.push(status.name());
             }
         }
         let outcomes = Outcome::NAMES.into_iter().zip(self.outcomes);
@@ -164,8 +164,8 @@ pub struct CalendarQuery {
 pub struct CalendarCell {
     /// When it begins.
     pub at: Timestamp,
-    /// How many slots had which fate.
-    pub fates: BTreeMap<Fate, u32>,
+    /// How many slots had which status.
+    pub statuses: BTreeMap<SlotStatus, u32>,
     /// How many of their runs ended with which outcome.
     pub outcomes: BTreeMap<String, u32>,
     /// How many slots are still to come.
@@ -180,7 +180,7 @@ impl CalendarCell {
     pub fn of(at: Timestamp, counts: &SlotCounts, due: u32) -> Option<CalendarCell> {
         (due > 0 || !counts.is_empty()).then(|| CalendarCell {
             at,
-            fates: counts.fates(),
+            statuses: counts.statuses(),
             outcomes: counts.outcomes(),
             due,
             worst: counts.worst().to_owned(),
@@ -236,14 +236,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_never_painted_green() {
-        let mut counts = SlotCounts::of_fate(Fate::Ran, 2);
+        let mut counts = SlotCounts::of_status(SlotStatus::Ran, 2);
         assert_eq!(counts.worst(), "ran");
         counts.add(&SlotCounts::of_outcome("succeeded"));
         assert_eq!(counts.worst(), "ran");
         counts.add(&SlotCounts::of_outcome("succeeded"));
-        counts.add(&SlotCounts::of_fate(Fate::BlockedHours, 5));
+        counts.add(&SlotCounts::of_status(SlotStatus::BlockedHours, 5));
         assert_eq!(counts.worst(), "succeeded");
-        counts.add(&SlotCounts::of_fate(Fate::Missed, 1));
+        counts.add(&SlotCounts::of_status(SlotStatus::Missed, 1));
         assert_eq!(counts.worst(), "missed");
         counts.add(&SlotCounts::of_outcome("failed"));
         assert_eq!(counts.worst(), "failed");

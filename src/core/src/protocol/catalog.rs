@@ -101,6 +101,7 @@ pub struct WorkerView {
     /// Its skills.
     pub skills: Vec<SkillView>,
     /// Keys that are kept and not evaluated.
+    #[serde(rename = "recorded_only")]
     pub kept: serde_json::Map<String, serde_json::Value>,
     /// Problems of its definition.
     pub problems: Vec<Problem>,

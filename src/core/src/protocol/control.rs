@@ -111,7 +111,7 @@ pub trait Control: Send + Sync {
         _after: Option<&str>,
         _callback: &mut dyn FnMut(&str, &[Change]) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        let why = "changes are told by `GET /v1/events`";
+        let why = "`GET /v1/events` reports changes";
         Err(Diagnostic::new(Kind::Usage, "not_here", why))
     }
     /// What the engine does at the moment.

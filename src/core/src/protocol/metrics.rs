@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::{Control, ScheduleView, SchedulesQuery, StatsLine, StatsQuery, Status};
-use crate::model::schedule::Fate;
+use crate::model::schedule::SlotStatus;
 use crate::model::{Diagnostic, Timestamp, Zone};
 
 /// Content type of the format.
@@ -187,7 +187,7 @@ impl Page {
         let name = "workerctl_schedule_kept";
         let help = "Whether it is kept as it was before an error in its definition.";
         self.each(schedules, (name, Is::Gauge, help), |view| {
-            Some(u8::from(view.kept.is_some()))
+            Some(u8::from(view.fallback_reason.is_some()))
         });
         let name = "workerctl_schedule_runs_total";
         let help = "Runs that the schedule has led to.";
@@ -197,9 +197,9 @@ impl Page {
         let name = "workerctl_schedule_due_times_total";
         self.about(name, Is::Counter, "Slots by what became of them.");
         for view in schedules {
-            for fate in Fate::ALL {
-                let count = view.totals.get(&fate).copied().unwrap_or(0);
-                let labels = [("schedule", view.id.as_str()), ("fate", fate.name())];
+            for status in SlotStatus::ALL {
+                let count = view.totals.get(&status).copied().unwrap_or(0);
+                let labels = [("schedule", view.id.as_str()), ("status", status.name())];
                 self.sample(name, &labels, count);
             }
         }

@@ -39,7 +39,7 @@ pub use requests::{
 };
 pub use results::{ChangeStatus, Changes, DiffQuery, OutputFile, OutputSource, PathChange};
 pub use runs::{
-    ActView, ApprovalView, AttemptView, PhaseView, RunDetail, RunSummary, RunsPage, SpentView,
+    ApprovalView, AttemptView, AuditEntry, PhaseView, RunDetail, RunSummary, RunsPage, SpentView,
     TurnView,
 };
 pub use schedules::{
@@ -48,14 +48,14 @@ pub use schedules::{
     SchedulesQuery, SlotView, SlotsPage, SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
 pub use skills::{
-    LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList, SkillWithRuns,
+    ListedSkill, OmittedFile, RootView, ShownSkill, SkillFileView, SkillList, SkillWithRuns,
     SkillsPage, SkillsQuery,
 };
 pub use stats::{Bucket, Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
 pub use unique::Unique;
 pub use upcoming::{
-    BlockedSchedule, ExplainQuery, ExplainedSchedule, LookedUntil, NextQuery, NextSlot, NextSlots,
-    SlotsLeftOut,
+    BlockedSchedule, ExplainQuery, ExplainedSchedule, NextQuery, NextSlot, NextSlots, OmittedSlots,
+    SearchedUntil,
 };
 pub use watch::{Change, FollowQuery, LogLine, LogStream, RunLine, WatchEvent};
 pub use web::{

@@ -58,9 +58,9 @@ impl NotifyEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Probe {
     /// What was tried: `output`, `command`, `repository`, `temporary`, `state`, `sandbox`, `access`, `model`, `notify`.
-    pub what: String,
+    pub subject: String,
     /// Whether it worked.
-    pub works: bool,
+    pub ok: bool,
     /// What works, or why it does not.
     pub message: String,
     /// What to do about it; for a service the line of its unit that forbids it, as far as that can be told.

@@ -230,14 +230,14 @@ pub struct Status {
     #[serde(rename = "schedule_count", default)]
     pub schedules: u32,
     /// How many of them are kept as they were before an error.
-    #[serde(rename = "kept_schedule_count", default)]
-    pub kept_schedules: u32,
+    #[serde(rename = "fallback_schedule_count", default)]
+    pub fallback_schedules: u32,
     /// Why the configuration is the former one, if the file is not accepted yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_config: Option<String>,
+    pub config_fallback_reason: Option<String>,
     /// Why none of them is fired; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_schedules: Option<String>,
+    pub inactive_reason: Option<String>,
     /// What is due next; absent where nothing is.
     #[serde(default)]
     pub next_due: Option<NextDue>,
@@ -262,7 +262,7 @@ pub struct Status {
     pub kept_commits: u32,
     /// The newest of them.
     #[serde(default)]
-    pub kept: Vec<RunSummary>,
+    pub kept_runs: Vec<RunSummary>,
     /// The trees that mutating runs work in.
     #[serde(default)]
     pub trees: Option<TreesView>,
@@ -342,8 +342,8 @@ pub struct ReloadReport {
     /// All problems now.
     pub problems: Vec<Problem>,
     /// Workers that were read again, new ones included.
-    #[serde(rename = "reread_count")]
-    pub reread: u32,
+    #[serde(rename = "reloaded_count")]
+    pub reloaded: u32,
 }
 
 /// One placeholder and what became of it.

@@ -236,7 +236,7 @@ pub struct PhaseView {
     pub phase: Phase,
     /// Whether nothing was done in it: the run waited for its turn, a person, the next attempt, or to land.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub waits: bool,
+    pub waiting: bool,
     /// What was in the way of the landing, or until when a rate limit was waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
@@ -246,16 +246,16 @@ pub struct PhaseView {
     pub end: Option<Timestamp>,
     /// Whether the engine was lost in it: it ended at some time before `end`, when that was noticed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lost: bool,
+    pub owner_lost: bool,
 }
 
 /// What somebody did about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ActView {
+pub struct AuditEntry {
     /// When.
     pub at: Timestamp,
     /// `submitted`, `cancelled`, `approved`, `denied`, `resolved`, `landed`, `discarded` or `retried`.
-    pub act: String,
+    pub action: String,
     /// Who; null where an older version recorded it.
     pub by: Option<String>,
     /// What they added.
@@ -361,7 +361,7 @@ pub struct RunDetail {
     pub phases: Vec<PhaseView>,
     /// Who did what about it, in order.
     #[serde(default)]
-    pub acts: Vec<ActView>,
+    pub audit: Vec<AuditEntry>,
     /// SHA-256 of the definition that ran, in hex.
     pub definition_digest: String,
     /// Who asked.

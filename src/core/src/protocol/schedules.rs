@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SchedulePlan;
 use crate::model::outcome::Phase;
-use crate::model::schedule::{Fate, Overlap, Restored, ScheduleState, SlotRow};
+use crate::model::schedule::{Overlap, Restored, ScheduleState, SlotRow, SlotStatus};
 use crate::model::{Notices, RunId, Timestamp};
 
 /// A schedule.
@@ -24,7 +24,7 @@ pub struct ScheduleView {
     /// Where it stands.
     pub defined_at: String,
     /// Whether the files or the branch that it waits for have been looked at, so that the next change counts.
-    pub seen: bool,
+    pub observed: bool,
     /// The next slot; absent when there is none.
     pub next: Option<Timestamp>,
     /// What has made it due and is not decided yet, in its order: events, or the slot that is next in turn.
@@ -52,16 +52,16 @@ pub struct ScheduleView {
     #[serde(default)]
     pub overdue: bool,
     /// The error for which it is kept as it was before; absent: it is as its file says it.
-    pub kept: Option<String>,
+    pub fallback_reason: Option<String>,
     /// Why no schedule is fired at all; absent: schedules are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<String>,
+    pub inactive_reason: Option<String>,
     /// That its state was damaged and made anew of its rows; a pause or a resumption acknowledges it.
     pub restored: Option<Restored>,
     /// How many runs it has led to.
     pub actions: u64,
-    /// How many slots had which fate.
-    pub totals: BTreeMap<Fate, u64>,
+    /// How many slots had which status.
+    pub totals: BTreeMap<SlotStatus, u64>,
     /// What its future follows from.
     pub plan: SchedulePlan,
 }
@@ -78,9 +78,9 @@ pub struct BlockedSlot {
 impl BlockedSlot {
     /// Returns the newest slot of a schedule if it was blocked.
     pub fn newest(state: &ScheduleState) -> Option<BlockedSlot> {
-        // A slot that led to a run, or had another fate, has taken its place as the open row.
+        // A slot that led to a run, or had another status, has taken its place as the open row.
         let row = state.open.as_ref();
-        let row = row.filter(|row| row.fate == Fate::BlockedConfig)?;
+        let row = row.filter(|row| row.status == SlotStatus::BlockedConfig)?;
         Some(BlockedSlot {
             at: row.to,
             reason: row.reason.clone(),
@@ -184,10 +184,10 @@ pub struct UndeliveredView {
     /// The run by which it happened.
     pub run: Option<RunId>,
     /// How often it was tried in vain.
-    #[serde(rename = "try_count")]
+    #[serde(rename = "attempt_count")]
     pub tries: u32,
     /// When it is tried again, by a daemon.
-    pub next_try: Option<Timestamp>,
+    pub next_attempt_at: Option<Timestamp>,
     /// How the last try ended.
     pub message: Option<String>,
 }
@@ -203,7 +203,7 @@ impl UndeliveredView {
             at: first.at,
             run: first.run,
             tries: notices.tries,
-            next_try: notices.next_try,
+            next_attempt_at: notices.next_attempt_at,
             message: notices.why.clone(),
         })
     }
@@ -245,7 +245,7 @@ pub struct SlotView {
     /// How many there are; absent: too many to be counted.
     pub count: Option<u64>,
     /// What became of them.
-    pub fate: Fate,
+    pub status: SlotStatus,
     /// The run that it led to.
     pub run: Option<RunId>,
     /// When that was decided; of a run: when it was accepted.
@@ -265,7 +265,7 @@ pub struct SlotView {
     /// Whether the run's wake gate found nothing to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_to_do: bool,
-    /// Why, where the fate alone does not say it.
+    /// Why, where the status alone does not say it.
     pub reason: Option<String>,
     /// Whether the row is damaged: what became of the slot is not known, and `reason` says what is wrong.
     #[serde(default)]
@@ -283,7 +283,7 @@ impl SlotView {
             from: row.from,
             to: row.to,
             count: row.count,
-            fate: row.fate,
+            status: row.status,
             run: row.run,
             at: row.at,
             started_at: None,
@@ -347,8 +347,8 @@ pub struct SlotsQuery {
     pub since_ms: Option<i64>,
     /// Only rows that end before this instant.
     pub until_ms: Option<i64>,
-    /// Only of these fates, or whose runs ended with these outcomes: names with commas between.
-    pub fate: Option<String>,
+    /// Only of these statuses, or whose runs ended with these outcomes: names with commas between.
+    pub status: Option<String>,
     /// What goes on with the page before, as its answer named it.
     pub before: Option<String>,
     /// How many at most; 0: the default of 50.
@@ -479,9 +479,9 @@ pub struct BackfillSlot {
     /// The slot.
     pub slot: Timestamp,
     /// What became of it; absent: nothing, for the schedule was not known yet.
-    pub fate: Option<Fate>,
+    pub status: Option<SlotStatus>,
     /// The run that it led to.
     pub run: Option<RunId>,
     /// Why it is not run after all.
-    pub not_because: Option<String>,
+    pub skip_reason: Option<String>,
 }

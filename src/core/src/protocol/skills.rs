@@ -74,7 +74,7 @@ impl SkillsQuery {
 
 /// A file that is no skill that can be used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LeftOut {
+pub struct OmittedFile {
     /// The name that its place gives it.
     pub name: String,
     /// Where it stands.
@@ -108,7 +108,7 @@ pub struct SkillList {
     /// Those of workers, then those of roots, in the order in which they win names.
     pub skills: Vec<ListedSkill>,
     /// Files of roots that were left out.
-    pub left_out: Vec<LeftOut>,
+    pub omitted: Vec<OmittedFile>,
     /// Roots that are there.
     pub roots: Vec<RootView>,
 }

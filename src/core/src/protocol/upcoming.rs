@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Timestamp;
-use crate::model::schedule::{DstWarning, Fate, Sentence};
+use crate::model::schedule::{DstWarning, Sentence, SlotStatus};
 
 /// How many slots are told where no number is asked for.
 const UPCOMING_DEFAULT: u32 = 5;
@@ -78,7 +78,7 @@ pub struct NextSlot {
 
 /// Slots that do not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct SlotsLeftOut {
+pub struct OmittedSlots {
     /// The schedule.
     pub schedule: String,
     /// The first of them.
@@ -88,12 +88,12 @@ pub struct SlotsLeftOut {
     /// How many there are; absent: too many to be counted.
     pub count: Option<u64>,
     /// Why they do not run.
-    pub fate: Fate,
+    pub status: SlotStatus,
 }
 
 /// Up to where the slots of a schedule were looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LookedUntil {
+pub struct SearchedUntil {
     /// The schedule.
     pub schedule: String,
     /// Up to here, for so many of its slots do not run.
@@ -115,13 +115,13 @@ pub struct NextSlots {
     /// The next slots, in the order in which their runs start.
     pub next: Vec<NextSlot>,
     /// Slots before the last of them that do not run.
-    pub left_out: Vec<SlotsLeftOut>,
+    pub omitted: Vec<OmittedSlots>,
     /// Where not everything was looked at.
-    pub looked_until: Vec<LookedUntil>,
+    pub searched_until: Vec<SearchedUntil>,
     /// Those that are paused.
     pub paused: Vec<String>,
     /// Why no schedule is fired at all; null: schedules are.
-    pub held: Option<String>,
+    pub inactive_reason: Option<String>,
     /// Those whose skill cannot run.
     pub blocked: Vec<BlockedSchedule>,
     /// Those that no clock makes due.
@@ -138,7 +138,7 @@ pub struct ExplainedSchedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
     /// When it is due.
-    pub words: String,
+    pub description: String,
     /// Its next slots.
     pub next: Vec<Timestamp>,
     /// Changes of the clocks that meet it within two years.

@@ -64,7 +64,7 @@ pub struct LogLine {
     pub continued: bool,
     /// How often the line was begun anew with a carriage return, as progress bars do; the text is its last form.
     #[serde(default, skip_serializing_if = "crate::model::schedule::is_zero")]
-    pub rewrites: u64,
+    pub carriage_returns: u64,
 }
 
 /// What happened to a watched run.
@@ -145,7 +145,7 @@ impl FollowQuery {
             "`runs` is not written as `RUN:LINE,RUN:LINE` with ids in full".to_owned()
         })?;
         if logs.len() > LOGS_MAX {
-            return Err(format!("at most {LOGS_MAX} logs are told by one stream"));
+            return Err(format!("one stream has at most {LOGS_MAX} logs"));
         }
         Ok(logs)
     }

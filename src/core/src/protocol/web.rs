@@ -21,7 +21,7 @@ pub struct WebOpened {
     /// Its port.
     pub port: u16,
     /// Whether the configuration asks for it, so that it stays served.
-    pub stays: bool,
+    pub persistent: bool,
 }
 
 /// Asks for a code to log in with.

@@ -248,7 +248,12 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
                 remedy,
             ));
         }
+        let rest: Vec<&str> = pieces.iter().skip(1).map(|piece| piece.text).collect();
         let hint = match (seconds, found) {
+            (false, 6) if pieces.first().is_some_and(|first| first.text == "0") => format!(
+                "if the first field is the second, leave it out: `{}`; or keep it, with `seconds: true`",
+                rest.join(" ")
+            ),
             (false, 6) => format!(
                 "write five fields: {order}; a leading field of seconds needs `seconds: true`"
             ),

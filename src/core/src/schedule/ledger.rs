@@ -3,7 +3,9 @@
 use super::recurrence::Recurrence;
 use super::settle::COUNT_MAX;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Policy, ScheduleState, SlotRow};
+use crate::model::schedule::{
+    FAILURES_IN_A_ROW, Pause, Policy, ScheduleState, SlotRow, SlotStatus,
+};
 use crate::model::{RunId, Timestamp};
 
 /// A clock that steps back by more than this makes slots come again, in milliseconds.
@@ -16,7 +18,7 @@ impl ScheduleState {
     /// Takes a row in, behind all others; answers it as it is to be stored under its first slot.
     pub fn cover(&mut self, row: SlotRow) -> SlotRow {
         if let Some(count) = row.count {
-            let total = self.totals.entry(row.fate).or_default();
+            let total = self.totals.entry(row.status).or_default();
             *total = total.saturating_add(count);
         }
         let open = self.open.take().filter(|open| {
@@ -26,7 +28,7 @@ impl ScheduleState {
         self.cursor = self.cursor.max(row.to);
         self.forget_ran_until(row.to);
         let row = match open {
-            Some(open) if open.fate == row.fate && open.reason == row.reason => SlotRow {
+            Some(open) if open.status == row.status && open.reason == row.reason => SlotRow {
                 from: open.from,
                 count: sum(open.count, row.count),
                 at: open.at,
@@ -37,18 +39,24 @@ impl ScheduleState {
                 row
             }
         };
-        if !row.fate.is_run() {
+        if !row.status.is_run() {
             self.open = Some(Box::new(row.clone()));
         }
         row
     }
 
     /// A slot, or an event, leads to a run.
-    pub fn fired(&mut self, slot: Timestamp, fate: Fate, run: RunId, at: Timestamp) -> SlotRow {
+    pub fn fired(
+        &mut self,
+        slot: Timestamp,
+        status: SlotStatus,
+        run: RunId,
+        at: Timestamp,
+    ) -> SlotRow {
         self.has_led_to(slot, run);
         self.cover(SlotRow {
             run: Some(run),
-            ..SlotRow::one(slot, fate, at)
+            ..SlotRow::one(slot, status, at)
         })
     }
 
@@ -128,7 +136,7 @@ impl ScheduleState {
         let row = SlotRow {
             to,
             count: (count <= COUNT_MAX).then_some(count),
-            ..SlotRow::one(first, Fate::BlockedConfig, now)
+            ..SlotRow::one(first, SlotStatus::BlockedConfig, now)
         };
         Some(self.cover(row.because(why)))
     }
@@ -164,12 +172,12 @@ impl ScheduleState {
         let (mut gone, mut shortened) = (Vec::new(), None);
         let mut ahead: Vec<Timestamp> = Vec::new();
         for row in after {
-            if row.fate.is_run() {
+            if row.status.is_run() {
                 ahead.extend((row.from > now).then_some(row.from));
                 continue;
             }
             let kept = slots.last_at_or_before(now, row.from);
-            self.uncount(row.fate, row.count);
+            self.uncount(row.status, row.count);
             let Some(to) = kept else {
                 self.rows = self.rows.saturating_sub(1);
                 gone.push(row.from);
@@ -177,7 +185,7 @@ impl ScheduleState {
             };
             let count = slots.count_between(row.from.just_before(), to, COUNT_MAX + 1);
             let count = (count <= COUNT_MAX).then_some(count);
-            let total = self.totals.entry(row.fate).or_default();
+            let total = self.totals.entry(row.status).or_default();
             *total = total.saturating_add(count.unwrap_or(0));
             shortened = Some(SlotRow { to, count, ..row });
         }
@@ -191,8 +199,8 @@ impl ScheduleState {
         (gone, shortened)
     }
 
-    pub(super) fn uncount(&mut self, fate: Fate, count: Option<u64>) {
-        let total = self.totals.entry(fate).or_default();
+    pub(super) fn uncount(&mut self, status: SlotStatus, count: Option<u64>) {
+        let total = self.totals.entry(status).or_default();
         *total = total.saturating_sub(count.unwrap_or(0));
     }
 

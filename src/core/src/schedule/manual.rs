@@ -3,7 +3,7 @@
 use super::blocked::Blocked;
 use super::recurrence::Recurrence;
 use super::settle::{COUNT_MAX, Others};
-use crate::model::schedule::{Fate, Overlap, Policy, ScheduleState, SlotRow};
+use crate::model::schedule::{Overlap, Policy, ScheduleState, SlotRow, SlotStatus};
 use crate::model::{RunId, Timestamp, Zone};
 
 /// Why a person's run does not start.
@@ -13,7 +13,7 @@ pub enum ManualRefused {
     #[error("the schedule is paused: {0}")]
     Paused(String),
     /// The instant lies in hours or dates in which nothing is due.
-    #[error("it lies in blocked hours or dates")]
+    #[error("it is in blocked hours or dates")]
     Blackout,
     /// The schedule begins later.
     #[error("the schedule begins later")]
@@ -33,14 +33,14 @@ pub enum ManualRefused {
     /// It is no slot of the schedule.
     #[error("the schedule is not due then")]
     NoDueTime,
-    /// It is not past, or its fate is not decided yet.
-    #[error("its fate is not decided yet")]
+    /// It is not past, or its status is not decided yet.
+    #[error("its status is not decided yet")]
     NotDecided,
     /// Its row tells of slots of another definition.
     #[error("the schedule was another one then, and has a row of that time")]
     OtherDefinition,
     /// Its row is no longer kept, so whether it ran cannot be told.
-    #[error("rows of that time are no longer kept, so whether it ran cannot be told")]
+    #[error("the history of that time was deleted, so it is unknown whether it ran")]
     NotKept,
 }
 
@@ -127,7 +127,7 @@ impl ScheduleState {
         let cursor = self.cursor;
         let pending = self.pending.clone();
         let ahead = self.ran_ahead.clone();
-        let row = self.fired(slot, Fate::Ran, run, at);
+        let row = self.fired(slot, SlotStatus::Ran, run, at);
         self.cursor = cursor;
         self.pending = pending;
         self.ran_ahead = ahead;
@@ -163,14 +163,14 @@ impl ScheduleState {
         }
         let mut rows = vec![SlotRow {
             run: Some(run),
-            ..SlotRow::one(slot, Fate::Backfilled, at)
+            ..SlotRow::one(slot, SlotStatus::Backfilled, at)
         }];
         if let Some(row) = row {
             rows.extend(self.divided(slots, &row, slot));
         } else {
             self.rows = self.rows.saturating_add(1);
         }
-        let total = self.totals.entry(Fate::Backfilled).or_default();
+        let total = self.totals.entry(SlotStatus::Backfilled).or_default();
         *total = total.saturating_add(1);
         self.has_led_to(slot, run);
         Ok(rows)
@@ -184,7 +184,10 @@ impl ScheduleState {
         let after = after.map(|from| part(slots, row, from, row.to));
         let left = before.iter().chain(&after).filter_map(|part| part.count);
         let left: u64 = left.sum();
-        self.uncount(row.fate, row.count.map(|count| count.saturating_sub(left)));
+        self.uncount(
+            row.status,
+            row.count.map(|count| count.saturating_sub(left)),
+        );
         let pieces = u64::from(before.is_some()) + u64::from(after.is_some());
         self.rows = self.rows.saturating_add(pieces);
         if self.open.as_ref().is_some_and(|open| open.from == row.from) {

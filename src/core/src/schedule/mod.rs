@@ -1,7 +1,7 @@
 //! When schedules are due, and what becomes of their slots: pure arithmetic.
 //!
 //! An [`Expression`] names local times. A [`Recurrence`] puts them into a zone, or is a period, or a list of
-//! moments, and yields slots: instants that only grow. `docs/schedules.md` says what may be written.
+//! moments, and yields slots: instants that only grow. `docs/reference/schedule.md` says what may be written.
 //! [`settle()`] says of each slot whether it runs and why not; the time and what else runs are arguments.
 
 mod blocked;

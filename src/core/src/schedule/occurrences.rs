@@ -2,7 +2,7 @@
 //! until it has its row.
 
 use super::recurrence::Recurrence;
-use crate::model::schedule::{Fate, Occurrence, PENDING_MAX, ScheduleState, SlotRow};
+use crate::model::schedule::{Occurrence, PENDING_MAX, ScheduleState, SlotRow, SlotStatus};
 use crate::model::{RunId, Timestamp};
 
 /// By how much occurrences may lie ahead of the clock, in milliseconds: more, and it was stepped back.
@@ -14,7 +14,7 @@ impl ScheduleState {
         let row = (self.pending.len() >= PENDING_MAX).then(|| {
             let oldest = self.pending.remove(0).at;
             let why = format!("more than {PENDING_MAX} waited");
-            self.cover(SlotRow::one(oldest, Fate::Missed, at).because(why))
+            self.cover(SlotRow::one(oldest, SlotStatus::Missed, at).because(why))
         });
         if self.cursor > at.plus_millis(STEP_MS) || self.is_pending_after(at.plus_millis(STEP_MS)) {
             self.bring_forward(at);
@@ -63,7 +63,7 @@ impl ScheduleState {
     pub fn let_go(&mut self, now: Timestamp, why: &str) -> Vec<SlotRow> {
         let waiting = std::mem::take(&mut self.pending);
         let row = |one: Occurrence| {
-            let row = SlotRow::one(one.at, Fate::BlockedConfig, now);
+            let row = SlotRow::one(one.at, SlotStatus::BlockedConfig, now);
             self.cover(row.because(why))
         };
         waiting.into_iter().map(row).collect()

@@ -248,7 +248,7 @@ mod tests {
         assert!(expected.is_missed(at(40)) && !expected.is_missed(over));
         let mut state = begun(0);
         let run = RunId::following(None, at(9), 1);
-        let _ = state.fired(at(9), crate::model::schedule::Fate::Ran, run, at(9));
+        let _ = state.fired(at(9), crate::model::schedule::SlotStatus::Ran, run, at(9));
         assert_eq!(by(&daily, &policy, &state), None);
         let once = Recurrence::once(at(9));
         assert_eq!(by(&once, &Policy::default(), &begun(0)), Some(at(10)));

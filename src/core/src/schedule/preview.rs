@@ -2,7 +2,7 @@
 
 use super::planned::Planned;
 use super::settle::{Moment, Next, Others, settle};
-use crate::model::schedule::{Fate, SlotRow};
+use crate::model::schedule::{SlotRow, SlotStatus};
 use crate::model::{RunId, Timestamp};
 
 /// Most runs of one preview.
@@ -38,8 +38,8 @@ pub struct Fire {
 pub struct Preview {
     /// Its next runs.
     pub fires: Vec<Fire>,
-    /// Slots among them that do not run, in stretches of one fate.
-    pub left_out: Vec<SlotRow>,
+    /// Slots among them that do not run, in stretches of one status.
+    pub omitted: Vec<SlotRow>,
     /// Whether nothing is due behind the last of them.
     pub ends: bool,
     /// Up to where it was looked, where so many slots do not run that it was given up.
@@ -68,8 +68,8 @@ pub fn preview(planned: &Planned, wanted: PreviewQuery) -> Preview {
         };
         let (rows, next) = settle(&slots, &planned.policy, &mut state, moment);
         for row in rows.into_iter().filter(|row| row.to > wanted.seen) {
-            found.left_out.pop_if(|last| last.from == row.from);
-            found.left_out.push(row);
+            found.omitted.pop_if(|last| last.from == row.from);
+            found.omitted.push(row);
         }
         match next {
             Next::Wait(Some(later)) | Next::Hold(later) => {
@@ -85,7 +85,7 @@ pub fn preview(planned: &Planned, wanted: PreviewQuery) -> Preview {
                     due: slot,
                     starts: now,
                 });
-                state.fired(slot, Fate::Ran, RunId::from_bytes([0; 16]), now);
+                state.fired(slot, SlotStatus::Ran, RunId::from_bytes([0; 16]), now);
             }
             Next::Wait(None) => {
                 found.ends = true;
@@ -161,9 +161,9 @@ mod tests {
             ["2026-03-02T02:00", "2026-03-02T05:00", "2026-03-02T06:00"]
         );
         assert!(found.ends);
-        let row = &found.left_out[0];
-        assert_eq!((row.count, row.fate), (Some(2), Fate::BlockedHours));
-        assert_eq!(found.left_out.len(), 1);
+        let row = &found.omitted[0];
+        assert_eq!((row.count, row.status), (Some(2), SlotStatus::BlockedHours));
+        assert_eq!(found.omitted.len(), 1);
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             ..wanted(after, after, 1)
         };
         let found = preview(&planned("0 0 * * *", policy), until);
-        assert_eq!(found.left_out[0].count, Some(3));
+        assert_eq!(found.omitted[0].count, Some(3));
         assert_eq!(found.given_up, None);
     }
 }

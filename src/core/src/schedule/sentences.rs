@@ -42,8 +42,8 @@ pub fn sentences(planned: &Planned, facts: Facts) -> Vec<Sentence> {
     ];
     let told = all.into_iter();
     let sentence = |about: &str, says| Sentence {
-        about: about.to_owned(),
-        says,
+        key: about.to_owned(),
+        text: says,
     };
     told.filter_map(|(about, says)| says.map(|says| sentence(about, says)))
         .collect()
@@ -102,7 +102,7 @@ const fn overlap(overlap: Overlap) -> &'static str {
         Overlap::CancelOther => {
             "An earlier run of this schedule that has not ended is cancelled; the new one starts once that is dead and put back."
         }
-        Overlap::AllowAll => "A run starts beside earlier runs of this schedule.",
+        Overlap::AllowAll => "A run starts in parallel to earlier runs of this schedule.",
     }
 }
 
@@ -226,8 +226,11 @@ fn expected(policy: &Policy, timed: bool) -> String {
 fn on_missed(policy: &Policy) -> Option<String> {
     let channel = policy.notify.on_missed.as_ref()?;
     Some(match channel.command() {
-        Some(hook) => format!("When it is overdue, `{}` is told.", hook.command),
-        None => format!("When it is overdue, people are told: {channel}."),
+        Some(hook) => format!(
+            "When it is overdue, a notification is sent by `{}`.",
+            hook.command
+        ),
+        None => format!("When it is overdue, a notification is sent: {channel}."),
     })
 }
 
@@ -255,7 +258,7 @@ mod tests {
     fn told(planned: &Planned, facts: Facts) -> Vec<String> {
         let sentences = sentences(planned, facts).into_iter();
         sentences
-            .map(|one| format!("{}: {}", one.about, one.says))
+            .map(|one| format!("{}: {}", one.key, one.text))
             .collect()
     }
 

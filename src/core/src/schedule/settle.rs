@@ -5,7 +5,7 @@
 
 use super::recurrence::Recurrence;
 use super::starts::Starts;
-use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
+use crate::model::schedule::{CatchUpMode, Overlap, Policy, ScheduleState, SlotRow, SlotStatus};
 use crate::model::{Timestamp, Zone};
 
 /// How much later than its slot a run may start and still count as in time, in milliseconds. The loop
@@ -65,7 +65,7 @@ pub enum Next {
         /// The slot.
         slot: Timestamp,
         /// `ran` or `caught_up`.
-        fate: Fate,
+        status: SlotStatus,
     },
 }
 
@@ -168,11 +168,11 @@ impl SlotWalk<'_> {
             return None;
         }
         if let Some(pause) = &self.state.pause {
-            self.cover(slot, now, Fate::Paused, Some(pause.reason.clone()));
+            self.cover(slot, now, SlotStatus::Paused, Some(pause.reason.clone()));
             return None;
         }
         if let Some(until) = self.starts.blocked.until(slot, now) {
-            self.cover(slot, until.just_before(), Fate::BlockedHours, None);
+            self.cover(slot, until.just_before(), SlotStatus::BlockedHours, None);
             return None;
         }
         if self.is_late(slot) {
@@ -242,18 +242,18 @@ impl SlotWalk<'_> {
             Overlap::BufferAll | Overlap::CancelOther | Overlap::AllowAll => false,
         };
         if skipped {
-            self.cover(slot, slot, Fate::SkippedOverlap, None);
+            self.cover(slot, slot, SlotStatus::SkippedOverlap, None);
             return None;
         }
-        let fate = Fate::Ran;
-        Some(Next::Fire { slot, fate })
+        let status = SlotStatus::Ran;
+        Some(Next::Fire { slot, status })
     }
 
     /// Nobody was there when it was due.
     fn late(&mut self, slot: Timestamp) -> Option<Next> {
         let stretch = self.late_stretch(slot);
         match self.policy.catch_up.mode {
-            CatchUpMode::None => self.cover(slot, stretch, Fate::Missed, None),
+            CatchUpMode::None => self.cover(slot, stretch, SlotStatus::Missed, None),
             CatchUpMode::All => return self.catch_up_all(slot, stretch),
             CatchUpMode::Last => return self.catch_up_last(slot, stretch),
         }
@@ -263,7 +263,12 @@ impl SlotWalk<'_> {
     fn catch_up_all(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
         if !self.is_within_window(slot) {
             let border = self.window_begins();
-            self.cover(slot, stretch.min(border.just_before()), Fate::Missed, None);
+            self.cover(
+                slot,
+                stretch.min(border.just_before()),
+                SlotStatus::Missed,
+                None,
+            );
             return None;
         }
         let one_by_one = matches!(self.policy.overlap, Overlap::Skip | Overlap::BufferOne);
@@ -271,12 +276,12 @@ impl SlotWalk<'_> {
             let until = slot.plus_millis(self.policy.catch_up.window_ms.saturating_add(1));
             return Some(Next::Hold(until));
         }
-        let fate = if self.is_overdue(slot) {
-            Fate::CaughtUp
+        let status = if self.is_overdue(slot) {
+            SlotStatus::CaughtUp
         } else {
-            Fate::Ran
+            SlotStatus::Ran
         };
-        self.when_free().or(Some(Next::Fire { slot, fate }))
+        self.when_free().or(Some(Next::Fire { slot, status }))
     }
 
     fn catch_up_last(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
@@ -285,15 +290,15 @@ impl SlotWalk<'_> {
             let until = stretch.min(newest.just_before());
             if self.is_within_window(slot) {
                 let why = Some(OVERTAKEN.to_owned());
-                self.cover(slot, until, Fate::Missed, why);
+                self.cover(slot, until, SlotStatus::Missed, why);
             } else {
                 let until = until.min(self.window_begins().just_before());
-                self.cover(slot, until, Fate::Missed, None);
+                self.cover(slot, until, SlotStatus::Missed, None);
             }
             return None;
         }
         if !self.is_within_window(slot) {
-            self.cover(slot, slot, Fate::Missed, None);
+            self.cover(slot, slot, SlotStatus::Missed, None);
             return None;
         }
         if let Some(later) = self.when_free() {
@@ -302,7 +307,7 @@ impl SlotWalk<'_> {
         match self.in_time(slot) {
             Some(Next::Fire { slot, .. }) => Some(Next::Fire {
                 slot,
-                fate: Fate::CaughtUp,
+                status: SlotStatus::CaughtUp,
             }),
             other => other,
         }
@@ -351,8 +356,14 @@ impl SlotWalk<'_> {
         }
     }
 
-    /// Gives every slot from `slot` to `until` one fate, up to one that has run already.
-    fn cover(&mut self, slot: Timestamp, until: Timestamp, fate: Fate, reason: Option<String>) {
+    /// Gives every slot from `slot` to `until` one status, up to one that has run already.
+    fn cover(
+        &mut self,
+        slot: Timestamp,
+        until: Timestamp,
+        status: SlotStatus,
+        reason: Option<String>,
+    ) {
         let ran = &self.state.ran_ahead;
         let ahead = ran.get(ran.partition_point(|ran| *ran <= slot));
         let until = ahead.map_or(until, |ran| until.min(ran.just_before()));
@@ -372,7 +383,7 @@ impl SlotWalk<'_> {
             to,
             count: (count <= COUNT_MAX).then_some(count),
             reason,
-            ..SlotRow::one(slot, fate, self.moment.now)
+            ..SlotRow::one(slot, status, self.moment.now)
         });
         self.cursor = to;
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use super::*;
 use crate::model::outcome::{Failure, Outcome, Step};
 use crate::model::schedule::{
-    CatchUp, CatchUpMode, Fate, Overlap, Pause, Policy, ScheduleState, SlotRow,
+    CatchUp, CatchUpMode, Overlap, Pause, Policy, ScheduleState, SlotRow, SlotStatus,
 };
 use crate::model::{RunId, Timestamp, Zone};
 
@@ -53,15 +53,15 @@ fn policy(mode: CatchUpMode, window_hours: u64) -> Policy {
     }
 }
 
-/// Rows as (first hour, last hour, fate), and what follows.
+/// Rows as (first hour, last hour, status), and what follows.
 fn decided(
     policy: &Policy,
     state: &ScheduleState,
     moment: Moment<'_>,
-) -> (Vec<(i64, i64, Fate)>, Next) {
+) -> (Vec<(i64, i64, SlotStatus)>, Next) {
     let mut state = state.clone();
     let (rows, next) = settle(&hourly(), policy, &mut state, moment);
-    let hours = |row: &SlotRow| (row.from.millis() / HOUR, row.to.millis() / HOUR, row.fate);
+    let hours = |row: &SlotRow| (row.from.millis() / HOUR, row.to.millis() / HOUR, row.status);
     for row in &rows {
         let hours = u64::try_from((row.to.millis() - row.from.millis()) / HOUR + 1).unwrap();
         assert_eq!(row.count, Some(hours));
@@ -69,10 +69,10 @@ fn decided(
     (rows.iter().map(hours).collect(), next)
 }
 
-fn fires(hour: i64, fate: Fate) -> Next {
+fn fires(hour: i64, status: SlotStatus) -> Next {
     Next::Fire {
         slot: at(hour * HOUR),
-        fate,
+        status,
     }
 }
 
@@ -82,11 +82,11 @@ fn a_due_time_fires_when_it_has_come_and_not_before() {
     let waits = decided(&policy, &state(0), moment(HOUR - 1, 0, 0));
     assert_eq!(waits, (vec![], Next::Wait(Some(at(HOUR)))));
     let due = decided(&policy, &state(0), moment(HOUR, 0, 0));
-    assert_eq!(due, (vec![], fires(1, Fate::Ran)));
+    assert_eq!(due, (vec![], fires(1, SlotStatus::Ran)));
     let nearly_late = decided(&policy, &state(0), moment(HOUR + MINUTE, 0, 0));
-    assert_eq!(nearly_late.1, fires(1, Fate::Ran));
+    assert_eq!(nearly_late.1, fires(1, SlotStatus::Ran));
     let late = decided(&policy, &state(0), moment(HOUR + MINUTE + 1, 0, 0));
-    assert_eq!(late.1, fires(1, Fate::CaughtUp));
+    assert_eq!(late.1, fires(1, SlotStatus::CaughtUp));
 }
 
 #[test]
@@ -98,14 +98,14 @@ fn the_five_ways_of_overlap() {
         };
         decided(&policy, &state(0), moment(HOUR, running, waiting))
     };
-    let left_out = (
-        vec![(1, 1, Fate::SkippedOverlap)],
+    let omitted = (
+        vec![(1, 1, SlotStatus::SkippedOverlap)],
         Next::Wait(Some(at(2 * HOUR))),
     );
-    let goes = (vec![], fires(1, Fate::Ran));
+    let goes = (vec![], fires(1, SlotStatus::Ran));
     for (overlap, alone, one_runs, one_waits) in [
-        (Overlap::Skip, &goes, &left_out, &left_out),
-        (Overlap::BufferOne, &goes, &goes, &left_out),
+        (Overlap::Skip, &goes, &omitted, &omitted),
+        (Overlap::BufferOne, &goes, &goes, &omitted),
         (Overlap::BufferAll, &goes, &goes, &goes),
         (Overlap::CancelOther, &goes, &goes, &goes),
         (Overlap::AllowAll, &goes, &goes, &goes),
@@ -124,21 +124,33 @@ fn what_was_missed_is_caught_up_as_the_policy_says() {
     assert_eq!(
         last,
         (
-            vec![(1, 7, Fate::Missed), (8, 9, Fate::Missed)],
-            fires(10, Fate::CaughtUp)
+            vec![(1, 7, SlotStatus::Missed), (8, 9, SlotStatus::Missed)],
+            fires(10, SlotStatus::CaughtUp)
         )
     );
     let all = decided(&policy(CatchUpMode::All, 3), &state(0), now);
-    assert_eq!(all, (vec![(1, 7, Fate::Missed)], fires(8, Fate::CaughtUp)));
+    assert_eq!(
+        all,
+        (
+            vec![(1, 7, SlotStatus::Missed)],
+            fires(8, SlotStatus::CaughtUp)
+        )
+    );
     let none = decided(&policy(CatchUpMode::None, 3), &state(0), now);
     assert_eq!(
         none,
-        (vec![(1, 10, Fate::Missed)], Next::Wait(Some(at(11 * HOUR))))
+        (
+            vec![(1, 10, SlotStatus::Missed)],
+            Next::Wait(Some(at(11 * HOUR)))
+        )
     );
     let outside = decided(&policy(CatchUpMode::Last, 0), &state(0), now);
     assert_eq!(
         outside,
-        (vec![(1, 10, Fate::Missed)], Next::Wait(Some(at(11 * HOUR))))
+        (
+            vec![(1, 10, SlotStatus::Missed)],
+            Next::Wait(Some(at(11 * HOUR)))
+        )
     );
 }
 
@@ -146,7 +158,10 @@ fn what_was_missed_is_caught_up_as_the_policy_says() {
 fn a_due_time_in_time_stands_in_for_those_that_were_missed() {
     let now = moment(10 * HOUR, 0, 0);
     let last = decided(&policy(CatchUpMode::Last, 24), &state(0), now);
-    assert_eq!(last, (vec![(1, 9, Fate::Missed)], fires(10, Fate::Ran)));
+    assert_eq!(
+        last,
+        (vec![(1, 9, SlotStatus::Missed)], fires(10, SlotStatus::Ran))
+    );
 }
 
 #[test]
@@ -156,7 +171,7 @@ fn catching_up_all_goes_one_by_one_and_gives_up_with_the_window() {
     let held = decided(&policy, &state(7), busy);
     assert_eq!(held, (vec![], Next::Hold(at(11 * HOUR + 1))));
     let over = decided(&policy, &state(7), moment(11 * HOUR + 1, 1, 0));
-    assert_eq!(over.0, [(8, 8, Fate::Missed)]);
+    assert_eq!(over.0, [(8, 8, SlotStatus::Missed)]);
 }
 
 #[test]
@@ -170,7 +185,10 @@ fn nothing_is_due_while_paused_or_blocked() {
     let now = moment(5 * HOUR, 0, 0);
     assert_eq!(
         decided(&Policy::default(), &paused, now),
-        (vec![(1, 5, Fate::Paused)], Next::Wait(Some(at(6 * HOUR))))
+        (
+            vec![(1, 5, SlotStatus::Paused)],
+            Next::Wait(Some(at(6 * HOUR)))
+        )
     );
     let blocked = Policy {
         blocked_hours: vec![22, 23, 0, 1],
@@ -180,8 +198,11 @@ fn nothing_is_due_while_paused_or_blocked() {
     assert_eq!(
         night,
         (
-            vec![(21, 21, Fate::Missed), (22, 25, Fate::BlockedHours)],
-            fires(26, Fate::Ran)
+            vec![
+                (21, 21, SlotStatus::Missed),
+                (22, 25, SlotStatus::BlockedHours)
+            ],
+            fires(26, SlotStatus::Ran)
         )
     );
     // The newest that may run is the one before the night, and not in the night.
@@ -197,13 +218,13 @@ fn nothing_is_due_while_paused_or_blocked() {
     let woken = decided(&all, &state(20), moment(24 * HOUR, 0, 0));
     assert_eq!(woken, (vec![], Next::Wait(Some(at(26 * HOUR)))));
     let morning = decided(&all, &state(20), moment(26 * HOUR, 0, 0));
-    assert_eq!(morning, (vec![], fires(21, Fate::CaughtUp)));
+    assert_eq!(morning, (vec![], fires(21, SlotStatus::CaughtUp)));
     let on_a_date = Policy {
         blocked_dates: vec!["1970-01-02".to_owned()],
         ..Policy::default()
     };
     let holiday = decided(&on_a_date, &state(23), moment(30 * HOUR, 0, 0));
-    assert_eq!(holiday.0, [(24, 30, Fate::BlockedHours)]);
+    assert_eq!(holiday.0, [(24, 30, SlotStatus::BlockedHours)]);
 }
 
 #[test]
@@ -217,7 +238,7 @@ fn start_end_and_the_number_of_actions_bound_it() {
     assert_eq!(early, (vec![], Next::Wait(Some(at(3 * HOUR)))));
     assert_eq!(
         decided(&bounded, &state(3), moment(4 * HOUR, 0, 0)).1,
-        fires(4, Fate::Ran)
+        fires(4, SlotStatus::Ran)
     );
     assert_eq!(
         decided(&bounded, &state(4), moment(9 * HOUR, 0, 0)),
@@ -249,7 +270,7 @@ fn jitter_is_the_same_for_a_due_time_always() {
     let waits = decided(&policy, &state(0), moment(HOUR, 0, 0));
     assert_eq!(waits, (vec![], Next::Wait(Some(due))));
     let goes = decided(&policy, &state(0), moment(due.millis(), 0, 0));
-    assert_eq!(goes.1, fires(1, Fate::Ran));
+    assert_eq!(goes.1, fires(1, SlotStatus::Ran));
 }
 
 /// Slots of `slots` that run, with the instants at which they start, when somebody looks whenever it is told to.
@@ -259,14 +280,15 @@ fn starts(slots: &Recurrence, policy: &Policy, until: i64) -> Vec<(Timestamp, Ti
     while now <= at(until) {
         let (rows, next) = settle(slots, policy, &mut state, moment(now.millis(), 0, 0));
         assert!(
-            rows.iter().all(|row| row.fate == Fate::BlockedHours),
+            rows.iter()
+                .all(|row| row.status == SlotStatus::BlockedHours),
             "{rows:?}"
         );
         match next {
-            Next::Fire { slot, fate } => {
-                assert_eq!(fate, Fate::Ran);
+            Next::Fire { slot, status } => {
+                assert_eq!(status, SlotStatus::Ran);
                 found.push((slot, now));
-                state.fired(slot, fate, run(1), now);
+                state.fired(slot, status, run(1), now);
             }
             Next::Wait(Some(later)) => now = later,
             Next::Again => {}
@@ -309,9 +331,9 @@ fn what_is_put_off_for_longer_than_an_interval_loses_no_due_time() {
     for (slot, start) in expected {
         let now = moment(start.millis(), 0, 0);
         let (rows, next) = settle(&moments, &policy, &mut state, now);
-        let fate = Fate::Ran;
-        assert_eq!((rows.len(), next), (0, Next::Fire { slot, fate }));
-        state.fired(slot, fate, run(1), start);
+        let status = SlotStatus::Ran;
+        assert_eq!((rows.len(), next), (0, Next::Fire { slot, status }));
+        state.fired(slot, status, run(1), start);
     }
 }
 
@@ -357,7 +379,7 @@ fn nothing_is_put_off_into_blocked_hours() {
 }
 
 #[test]
-fn rows_of_one_fate_grow_and_a_run_ends_them() {
+fn rows_of_one_status_grow_and_a_run_ends_them() {
     let mut state = state(0);
     let busy = |hour: i64| moment(hour * HOUR, 1, 0);
     let policy = Policy::default();
@@ -367,21 +389,21 @@ fn rows_of_one_fate_grow_and_a_run_ends_them() {
         assert_eq!(rows[0].from, at(HOUR));
         assert_eq!(rows[0].count, u64::try_from(hour).ok());
     }
-    state.fired(at(4 * HOUR), Fate::Ran, run(1), at(4 * HOUR));
+    state.fired(at(4 * HOUR), SlotStatus::Ran, run(1), at(4 * HOUR));
     let (rows, _) = settle(&hourly(), &policy, &mut state, busy(5));
     assert_eq!(rows[0].from, at(5 * HOUR));
     assert_eq!((state.rows, state.actions), (3, 1));
-    assert_eq!(state.totals[&Fate::SkippedOverlap], 4);
+    assert_eq!(state.totals[&SlotStatus::SkippedOverlap], 4);
 }
 
 #[test]
 fn what_has_run_never_runs_again_when_the_clock_steps_back() {
     let policy = Policy::default();
     let mut state = state(0);
-    let ran = state.fired(at(HOUR), Fate::Ran, run(1), at(HOUR));
+    let ran = state.fired(at(HOUR), SlotStatus::Ran, run(1), at(HOUR));
     let (skipped, _) = settle(&hourly(), &policy, &mut state, moment(3 * HOUR, 1, 0));
     let skipped = skipped[0].clone();
-    let ahead = state.fired(at(4 * HOUR), Fate::Ran, run(2), at(4 * HOUR));
+    let ahead = state.fired(at(4 * HOUR), SlotStatus::Ran, run(2), at(4 * HOUR));
     let now = at(2 * HOUR + MINUTE);
     assert!(state.is_behind(now));
     assert!(!state.is_behind(at(4 * HOUR - 5 * MINUTE)));
@@ -392,8 +414,8 @@ fn what_has_run_never_runs_again_when_the_clock_steps_back() {
     assert_eq!(state.ran_ahead, [at(4 * HOUR)]);
     // The third hour comes again; the fourth has run.
     let (rows, next) = settle(&hourly(), &policy, &mut state, moment(3 * HOUR, 0, 0));
-    assert_eq!((rows, next), (vec![], fires(3, Fate::Ran)));
-    state.fired(at(3 * HOUR), Fate::Ran, run(3), at(3 * HOUR));
+    assert_eq!((rows, next), (vec![], fires(3, SlotStatus::Ran)));
+    state.fired(at(3 * HOUR), SlotStatus::Ran, run(3), at(3 * HOUR));
     let (rows, next) = settle(&hourly(), &policy, &mut state, moment(4 * HOUR, 0, 0));
     assert_eq!((rows, next), (vec![], Next::Wait(Some(at(5 * HOUR)))));
     assert_eq!(state.cursor, at(4 * HOUR));

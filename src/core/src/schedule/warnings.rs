@@ -88,7 +88,7 @@ fn warning(dst: Dst, change: Change, first: i64) -> DstWarning {
     DstWarning {
         date: utc(change.local_start()).format("%Y-%m-%d").to_string(),
         kind,
-        what: format!("the times from {start} to before {end} {clocks}: {what}"),
+        message: format!("the times from {start} to before {end} {clocks}: {what}"),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
         let at = |text| Timestamp::parse(text).unwrap();
         dst_warnings(&recurrence, at("2026-01-01"), at("2028-01-01"))
             .into_iter()
-            .map(|warning| format!("{} {}", warning.date, warning.what))
+            .map(|warning| format!("{} {}", warning.date, warning.message))
             .collect()
     }
 

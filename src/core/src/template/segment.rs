@@ -131,7 +131,7 @@ impl Cut<'_> {
             self.problems.push(TextProblem::error(
                 "ambiguous_angle_brackets",
                 range.clone(),
-                format!("`{}` stands among other text", &self.text[range.clone()]),
+                format!("`{}` is among other text", &self.text[range.clone()]),
                 "write the name in braces, or a backslash before it for the text",
             ));
         }

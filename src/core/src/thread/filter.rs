@@ -61,7 +61,7 @@ mod tests {
             stream,
             text: text.to_owned(),
             continued: false,
-            rewrites: 0,
+            carriage_returns: 0,
         }
     }
 

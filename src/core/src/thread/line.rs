@@ -49,7 +49,7 @@ pub enum RecordError {
         reason: String,
     },
     /// Lines are missing, repeated or out of order.
-    #[error("line {found} stands where line {expected} is due")]
+    #[error("line {found} is where line {expected} is due")]
     Number {
         /// The number that is due.
         expected: u64,
@@ -99,7 +99,7 @@ pub enum Content {
         /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
         lossy: bool,
         /// How often the line was begun anew with a carriage return; the text is its last form.
-        rewrites: u64,
+        carriage_returns: u64,
     },
     /// Output in the middle of what a command wrote, beyond what is kept of it.
     Omitted {
@@ -148,8 +148,12 @@ struct Wire {
     continued: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lossy: bool,
-    #[serde(default, skip_serializing_if = "crate::model::schedule::is_zero")]
-    rewrites: u64,
+    #[serde(
+        default,
+        alias = "rewrites",
+        skip_serializing_if = "crate::model::schedule::is_zero"
+    )]
+    carriage_returns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,12 +178,12 @@ impl Record {
                 format!("{lost} lines of output could not be written"),
             ),
         };
-        let (continued, rewrites) = match &self.content {
+        let (continued, carriage_returns) = match &self.content {
             Content::Output {
                 continued,
-                rewrites,
+                carriage_returns,
                 ..
-            } => (*continued, *rewrites),
+            } => (*continued, *carriage_returns),
             Content::Spec(_)
             | Content::Event(_)
             | Content::Omitted { .. }
@@ -192,7 +196,7 @@ impl Record {
             stream,
             text,
             continued,
-            rewrites,
+            carriage_returns,
         }
     }
 
@@ -209,7 +213,7 @@ impl Record {
             text: None,
             continued: false,
             lossy: false,
-            rewrites: 0,
+            carriage_returns: 0,
             lost: None,
             of: None,
             size: None,
@@ -229,12 +233,12 @@ impl Record {
                 text,
                 continued,
                 lossy,
-                rewrites,
+                carriage_returns,
             } => {
                 wire.text = Some(masker.mask_text(text).into_owned());
                 wire.continued = *continued;
                 wire.lossy = *lossy;
-                wire.rewrites = *rewrites;
+                wire.carriage_returns = *carriage_returns;
                 source.name()
             }
             Content::Omitted { source, size } => {
@@ -266,7 +270,7 @@ impl Record {
                 text: wire.text.clone().ok_or_else(|| missing("text"))?,
                 continued: wire.continued,
                 lossy: wire.lossy,
-                rewrites: wire.rewrites,
+                carriage_returns: wire.carriage_returns,
             })
         };
         let content = match wire.kind.as_str() {

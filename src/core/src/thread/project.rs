@@ -18,7 +18,7 @@ use crate::model::evidence::{CheckRecord, CommitsMade, Execution, OutputState, R
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::spec::OutputKind;
 use crate::model::{RunId, RunSpec, Timestamp, Zone};
-use crate::protocol::{ActView, AttemptView, PhaseView, RunDetail, RunSummary, TurnView};
+use crate::protocol::{AttemptView, AuditEntry, PhaseView, RunDetail, RunSummary, TurnView};
 
 /// Absolute paths of a thread's two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +176,7 @@ pub struct Story<'a> {
     /// Its phases in order.
     pub phases: Vec<PhaseView>,
     /// Who did what about it.
-    pub acts: Vec<ActView>,
+    pub audit: Vec<AuditEntry>,
     /// When its turn first came.
     pub admitted_at: Option<Timestamp>,
     /// When the last event was recorded.
@@ -218,7 +218,7 @@ impl<'a> Story<'a> {
             hooks: Vec::new(),
             timeline: Vec::new(),
             phases: Vec::new(),
-            acts: Vec::new(),
+            audit: Vec::new(),
             admitted_at: None,
             updated_at: spec.submitted_at,
             answer_of_person: PersonAnswer::default(),
@@ -280,7 +280,7 @@ impl<'a> Story<'a> {
         self.answer_of_person.push(entry, &after);
         let before = std::mem::replace(&mut self.run, after);
         phases::push(&mut self.phases, entry, &self.run);
-        self.acts.extend(acts::of(entry, self.spec));
+        self.audit.extend(acts::of(entry, self.spec));
         self.take(&before, entry);
     }
 
@@ -455,7 +455,7 @@ impl<'a> Story<'a> {
             log_path: paths.log.clone(),
             timeline: self.timeline.clone(),
             phases: self.phases.clone(),
-            acts: self.acts.clone(),
+            audit: self.audit.clone(),
             definition_digest: self.spec.definition_digest.clone(),
             submitted_by: self.spec.submitted_by.clone(),
             approval: self.approval(),

@@ -13,7 +13,7 @@ pub struct Piece {
     /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
     pub lossy: bool,
     /// How often the line was begun anew; the text is what stood there last.
-    pub rewrites: u64,
+    pub carriage_returns: u64,
 }
 
 /// Cuts one stream into lines. A carriage return begins the line anew, as on a terminal: only the last form of
@@ -21,7 +21,7 @@ pub struct Piece {
 #[derive(Debug, Clone, Default)]
 pub struct LineSplitter {
     partial: Vec<u8>,
-    rewrites: u64,
+    carriage_returns: u64,
     /// Whether a carriage return ended what stands in `partial`: text that follows takes its place.
     returned: bool,
 }
@@ -53,7 +53,7 @@ impl LineSplitter {
 
     /// The line that waits for its newline, where it was begun anew or is about to be.
     pub fn rewritten(&self) -> Option<Piece> {
-        let is_rewritten = self.returned || self.rewrites > 0;
+        let is_rewritten = self.returned || self.carriage_returns > 0;
         is_rewritten.then(|| self.clone().piece(self.partial.clone(), false))
     }
 
@@ -61,7 +61,7 @@ impl LineSplitter {
         if self.returned && !bytes.is_empty() {
             self.partial.clear();
             self.returned = false;
-            self.rewrites += 1;
+            self.carriage_returns += 1;
         }
         while self.partial.len() + bytes.len() > LINE_BYTES_MAX {
             let room = LINE_BYTES_MAX - self.partial.len();
@@ -76,11 +76,11 @@ impl LineSplitter {
 
     /// The line with what is known of it, which is forgotten where it ends.
     fn piece(&mut self, bytes: Vec<u8>, continued: bool) -> Piece {
-        let rewrites = if continued {
+        let carriage_returns = if continued {
             0
         } else {
             self.returned = false;
-            std::mem::take(&mut self.rewrites)
+            std::mem::take(&mut self.carriage_returns)
         };
         let (text, lossy) = match String::from_utf8(bytes) {
             Ok(text) => (text, false),
@@ -90,7 +90,7 @@ impl LineSplitter {
             text,
             continued,
             lossy,
-            rewrites,
+            carriage_returns,
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
                 let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
                 let lines: Vec<(String, u64)> = split(&chunks)
                     .into_iter()
-                    .map(|piece| (piece.text, piece.rewrites))
+                    .map(|piece| (piece.text, piece.carriage_returns))
                     .collect();
                 let lines: Vec<(&str, u64)> = lines
                     .iter()
@@ -173,7 +173,7 @@ mod tests {
             assert!(splitter.partial.len() <= 80 && out.is_empty());
         }
         let now = splitter.rewritten().unwrap();
-        assert_eq!((now.text.trim(), now.rewrites), ("99999", 100_000));
+        assert_eq!((now.text.trim(), now.carriage_returns), ("99999", 100_000));
         splitter.push(b"\n", &mut out);
         assert_eq!(out, [now]);
         assert_eq!(splitter.rewritten(), None);

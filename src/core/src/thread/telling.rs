@@ -29,9 +29,7 @@ pub(super) fn sentence(story: &Story<'_>) -> String {
         Outcome::Cancelled => "was cancelled".to_owned(),
         Outcome::TimedOut { message } => format!("timed out{attempts}: {message}"),
         Outcome::Denied { message } => format!("was denied: {message}"),
-        Outcome::Unknown { why } => format!(
-            "ended with an unknown outcome ({why}): whether its work was done cannot be told"
-        ),
+        Outcome::Unknown { why } => format!("ended with an unknown outcome ({why})"),
     };
     let settled = match &story.resolution_note {
         Some(note) => format!("; a person settled this: {note}"),

@@ -3,8 +3,8 @@
 use crate::model::schedule::{DstWarning, Pause, Sentence, SlotRow};
 use crate::model::{Timestamp, Zone};
 use crate::protocol::{
-    BlockedSchedule, ExplainedSchedule, LookedUntil, NextSlot, NextSlots, ScheduleView,
-    SlotsLeftOut,
+    BlockedSchedule, ExplainedSchedule, NextSlot, NextSlots, OmittedSlots, ScheduleView,
+    SearchedUntil,
 };
 use crate::schedule::{
     Facts, Fire, Planned, Preview, PreviewQuery, Recurrence, dst_warnings, preview, sentences,
@@ -31,7 +31,7 @@ pub struct Upcoming<'a> {
     /// Runs that are to start.
     pub fires: Vec<(&'a ScheduleView, Fire)>,
     /// Slots that do not run.
-    pub left_out: Vec<(&'a ScheduleView, SlotRow)>,
+    pub omitted: Vec<(&'a ScheduleView, SlotRow)>,
     /// Up to where it was looked, where too many slots do not run.
     pub given_up: Vec<(&'a ScheduleView, Timestamp)>,
     /// Those that are paused.
@@ -64,15 +64,15 @@ impl<'a> Upcoming<'a> {
             if next.fires.len() >= wanted.most {
                 until = next.fires.last().map(|(_, fire)| fire.starts);
             }
-            let rows = preview.left_out.into_iter();
-            next.left_out.extend(rows.map(|row| (view, row)));
+            let rows = preview.omitted.into_iter();
+            next.omitted.extend(rows.map(|row| (view, row)));
         }
         // What lies behind the last that is shown is not of interest; where nothing runs, all of it is.
         if let Some((_, last)) = next.fires.last() {
             let last = last.starts;
-            next.left_out.retain(|(_, row)| row.from <= last);
+            next.omitted.retain(|(_, row)| row.from <= last);
         }
-        next.left_out.sort_by_key(|(_, row)| row.from);
+        next.omitted.sort_by_key(|(_, row)| row.from);
         next
     }
 
@@ -88,7 +88,7 @@ impl<'a> Upcoming<'a> {
         if view.plan.blocked.is_some() {
             self.blocked.push(view);
         }
-        if let Some(why) = &view.held {
+        if let Some(why) = &view.inactive_reason {
             self.held = Some(why);
             return false;
         }
@@ -101,14 +101,14 @@ impl<'a> Upcoming<'a> {
     pub fn document(&self) -> NextSlots {
         let ids = |views: &[&ScheduleView]| views.iter().map(|view| view.id.clone()).collect();
         let fires = self.fires.iter();
-        let left_out = self.left_out.iter().map(|(view, row)| SlotsLeftOut {
+        let omitted = self.omitted.iter().map(|(view, row)| OmittedSlots {
             schedule: view.id.clone(),
             from: row.from,
             to: row.to,
             count: row.count,
-            fate: row.fate,
+            status: row.status,
         });
-        let looked_until = self.given_up.iter().map(|(view, until)| LookedUntil {
+        let searched_until = self.given_up.iter().map(|(view, until)| SearchedUntil {
             schedule: view.id.clone(),
             until: *until,
         });
@@ -120,10 +120,10 @@ impl<'a> Upcoming<'a> {
             next: fires
                 .map(|(view, fire)| next_slot(Some(&view.id), zone_of(view), *fire))
                 .collect(),
-            left_out: left_out.collect(),
-            looked_until: looked_until.collect(),
+            omitted: omitted.collect(),
+            searched_until: searched_until.collect(),
             paused: ids(&self.paused),
-            held: self.held.map(str::to_owned),
+            inactive_reason: self.held.map(str::to_owned),
             blocked: blocked.collect(),
             by_events: ids(&self.by_events),
         }
@@ -162,7 +162,7 @@ impl<'a> Explained<'a> {
             failures: view.failures,
         };
         let mut fires = preview_of(view, wanted, None).fires;
-        fires.retain(|_| view.held.is_none());
+        fires.retain(|_| view.inactive_reason.is_none());
         let changes = planned
             .recurrence()
             .map(|slots| changes(&slots, wanted.now));
@@ -179,7 +179,7 @@ impl<'a> Explained<'a> {
         ExplainedSchedule {
             schedule: Some(self.view.id.clone()),
             skill: Some(self.view.skill.clone()),
-            words: self.view.when.clone(),
+            description: self.view.when.clone(),
             next: self.fires.iter().map(|fire| fire.due).collect(),
             clock_changes: self.changes.clone(),
             policies: Some(self.sentences.clone()),

@@ -22,10 +22,10 @@ use page::EVENTS;
 use plans::plans;
 use representatives::{queued, representatives};
 
-/// `docs/state-machine.md` says what the code does.
+/// `docs/dev/state-machine.md` says what the code does.
 #[test]
 fn the_page_is_what_the_code_does() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dev/state-machine.md");
     let generated = page::markdown();
     if std::env::var_os("WORKERCTL_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -34,7 +34,7 @@ fn the_page_is_what_the_code_does() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == generated,
-        "docs/state-machine.md is out of date: run `WORKERCTL_BLESS=1 cargo test --test explore`"
+        "docs/dev/state-machine.md is out of date: run `WORKERCTL_BLESS=1 cargo test --test explore`"
     );
 }
 

@@ -1,4 +1,4 @@
-//! `docs/state-machine.md`, generated from the code: what the machine does, not what it was meant to do.
+//! `docs/dev/state-machine.md`, generated from the code: what the machine does, not what it was meant to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -201,8 +201,8 @@ pub(crate) fn label(state: &State) -> String {
 
 fn is_typical(plan: &Plan) -> bool {
     let parts = [plan.validates, plan.prepares, plan.verifies];
-    let left_out = parts.iter().filter(|part| !**part).count();
-    left_out != 2 && (plan.hooks == 0) == (plan.post_commit_hooks == 0)
+    let omitted = parts.iter().filter(|part| !**part).count();
+    omitted != 2 && (plan.hooks == 0) == (plan.post_commit_hooks == 0)
 }
 
 fn look() -> Seen {

@@ -44,9 +44,9 @@ impl Board {
     /// Tries all that waits at once: a person may have repaired what was in the way.
     pub(super) fn try_now(&mut self, now: Timestamp) {
         let known = self.known.values();
-        let later = known.filter(|one| one.next_try.is_some_and(|at| at > now));
+        let later = known.filter(|one| one.next_attempt_at.is_some_and(|at| at > now));
         for mut notices in later.cloned().collect::<Vec<_>>() {
-            notices.next_try = Some(now);
+            notices.next_attempt_at = Some(now);
             self.put(notices);
         }
     }
@@ -64,11 +64,15 @@ impl Board {
 
     fn put(&mut self, notices: Notices) {
         let subject = notices.subject();
-        if let Some(at) = self.known.get(&subject).and_then(|known| known.next_try) {
+        if let Some(at) = self
+            .known
+            .get(&subject)
+            .and_then(|known| known.next_attempt_at)
+        {
             self.tries.remove(&(at, subject.clone()));
         }
         let is_told = self.telling.contains_key(&subject) || self.to_tell.contains(&subject);
-        if let Some(at) = notices.next_try.filter(|_| !is_told) {
+        if let Some(at) = notices.next_attempt_at.filter(|_| !is_told) {
             self.tries.insert((at, subject.clone()));
         }
         if notices.is_over() {

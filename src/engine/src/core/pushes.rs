@@ -39,7 +39,7 @@ impl FailedPushes {
     /// Makes all pushes due, because a user may have removed the cause.
     pub(super) fn try_now(&mut self, now: Timestamp) {
         for push in self.known.values_mut() {
-            push.next_try = Some(now);
+            push.next_attempt_at = Some(now);
         }
     }
 
@@ -47,7 +47,7 @@ impl FailedPushes {
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
         let waiting = self.known.iter();
         let waiting = waiting.filter(|(key, _)| !self.running.contains_key(*key));
-        waiting.filter_map(|(_, push)| push.next_try).min()
+        waiting.filter_map(|(_, push)| push.next_attempt_at).min()
     }
 
     /// Returns whether no push is under way.
@@ -100,7 +100,7 @@ impl Core {
             schedule: None,
             since: now,
             tries: 0,
-            next_try: None,
+            next_attempt_at: None,
             message: String::new(),
             notified: false,
         });
@@ -164,7 +164,7 @@ impl Core {
         }
         let now = self.clock.now();
         let pushes = &mut self.pushes;
-        let is_due = |push: &FailedPush| push.next_try.is_some_and(|at| at <= now);
+        let is_due = |push: &FailedPush| push.next_attempt_at.is_some_and(|at| at <= now);
         let due = pushes.known.iter().filter(|(_, push)| is_due(push));
         let due: Vec<_> = due.map(|(key, push)| (key.clone(), push.clone())).collect();
         for (key, push) in due {
@@ -194,7 +194,7 @@ impl Core {
             PushResult::Stopped => {}
             PushResult::Failed { message } => {
                 tracing::warn!(push.remote, push.branch, message, "the push failed again");
-                let is_cancelled = push.next_try.is_none();
+                let is_cancelled = push.next_attempt_at.is_none();
                 push.failed(&message, is_cancelled, self.clock.now());
                 self.notice_push(turn, &mut push);
                 self.put_push(turn, push);
@@ -205,7 +205,8 @@ impl Core {
     /// Ends the push of a run, or the repeated pushes of its branch.
     pub(super) fn cancel_push(&mut self, turn: &mut Turn, run: RunId) -> Result<(), Diagnostic> {
         let mut known = self.pushes.known.values();
-        let is_of_run = |push: &&FailedPush| push.next_try.is_some() && push.runs.contains(&run);
+        let is_of_run =
+            |push: &&FailedPush| push.next_attempt_at.is_some() && push.runs.contains(&run);
         let Some(mut push) = known.find(is_of_run).cloned() else {
             let message = format!("{} has ended", run.short());
             return Err(Diagnostic::new(Kind::Conflict, "ended", message));
@@ -213,7 +214,7 @@ impl Core {
         if let Some(stop) = self.pushes.running.get(&push.key()) {
             stop.stop(StopKind::Graceful);
         }
-        push.next_try = None;
+        push.next_attempt_at = None;
         self.put_push(turn, push);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Paths that a result must not change: the engine's own, and, for a sandboxed run, definitions and protected files.
 //!
-//! A result is compared with the definitions that are in force when it is recorded, and again with those that are in
-//! force before it lands. Nothing is frozen at submission: what names a definition is one itself, so that the set changes
+//! A result is compared with the definitions that are saved when it is recorded, and again with those that are saved
+//! before it lands, whether the engine uses them yet or not. Nothing is frozen at submission: what names a definition is one itself, so that the set changes
 //! by a person's hand only, and a path that became part of it meanwhile is found before the landing.
 
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use crate::git::{self, Checkout, RepoPath};
 use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::Gate;
+use crate::store::lock::WORKSPACE_FOLDER;
 
 /// Refuses a change at a path, relative to the repository, that needs approval; `shown` is its name in the message.
 fn refuse(
@@ -131,7 +132,7 @@ impl Performer {
         if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
             return None;
         }
-        let catalog = self.parts.definitions.current();
+        let catalog = self.parts.definitions.saved();
         let environment = &self.parts.environment;
         Some(Restricted::new(&catalog, environment, checkouts))
     }
@@ -156,8 +157,37 @@ impl Performer {
     }
 }
 
-/// Refuses a path of the engine itself, such as a journal of a landing: landed in the checkout, it would be taken for the
-/// engine's own and make it act outside the sandbox. So would one that a file system takes for `.git`.
+/// What lies in a state directory and decides what an engine does.
+const IN_STATE: [&str; 7] = [
+    "accepted-config",
+    "held",
+    "landings",
+    "live",
+    "scratch",
+    "secrets",
+    "trusted-skills",
+];
+
+/// What is in a store. Directories of applications are called `state/store` too.
+const IN_STORE: [&str; 3] = ["db", "id", "witness"];
+
+/// Returns true if a path in lower case is in a directory that another engine would use, at the default places: that of
+/// another workspace of the repository, or of a clone.
+fn is_of_an_engine(path: &str) -> bool {
+    let names: Vec<&str> = path.split('/').collect();
+    let is_own = |pair: &[&str]| match pair {
+        ["state", name] => IN_STATE.contains(name),
+        pair => *pair == ["workspace", "threads"],
+    };
+    let is_store =
+        |names: &[&str]| matches!(names, ["state", "store", name] if IN_STORE.contains(name));
+    names.contains(&WORKSPACE_FOLDER)
+        || names.windows(2).any(is_own)
+        || names.windows(3).any(is_store)
+}
+
+/// Refuses a path of an engine, such as a journal of a landing: landed in a checkout, it would be taken for the engine's
+/// own and make it act outside the sandbox. So would one that a file system takes for `.git`.
 fn refuse_own(own: &[PathBuf], path: &Path, is_there: bool, step: Step) -> Result<(), Failure> {
     let text = path.to_string_lossy();
     let refused = |why: &str| {
@@ -174,9 +204,10 @@ fn refuse_own(own: &[PathBuf], path: &Path, is_there: bool, step: Step) -> Resul
     if own
         .iter()
         .any(|own| folded.starts_with(own) || own.starts_with(&folded))
+        || is_of_an_engine(&folded.to_string_lossy())
     {
         return refused(
-            "lies in a directory of the engine (state, threads, metrics or worktrees), which no run changes; \
+            "is in a directory of an engine (state, threads, metrics or worktrees), which no run changes; \
              let the run leave it out of its commits",
         );
     }

@@ -351,7 +351,7 @@ fn log_forgotten(forgot: &Forgot) {
             since,
             until,
             newest,
-            "nothing is forgotten: the clock has jumped, or stands before the newest record"
+            "nothing is forgotten: the clock has jumped, or precedes the newest record"
         );
     } else if forgot.run_count > 0 {
         let by_bytes = forgot.early_run_count;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::super::outputs::OutputStamp;
 use super::super::work::Work;
 use super::Performer;
 use super::command::{Invocation, TAIL_BYTES_MAX};
@@ -29,8 +30,9 @@ impl Performer {
         let (verdict, sandbox_level) = match work.spec.hooks.get(index as usize) {
             Some(hook) => match self.stand_on_result(work) {
                 Ok(()) => {
+                    let before = self.output_stamps(work);
                     let (said, level) = self.hook(work, hook, "PostToolUse", Vec::new());
-                    (self.unless_changed(work, said), level)
+                    (self.unless_changed(work, &before, said), level)
                 }
                 Err(failure) => {
                     let message = failure.message;
@@ -47,8 +49,15 @@ impl Performer {
     }
 
     /// What the checks vouched for is what is committed, so a hook may look at it, not change it.
-    fn unless_changed(&self, work: &Work, said: HookVerdict) -> HookVerdict {
-        let drift = self.drift(work, "a hook", "hook_changed_result", Step::Hook);
+    fn unless_changed(
+        &self,
+        work: &Work,
+        before: &[Option<OutputStamp>],
+        said: HookVerdict,
+    ) -> HookVerdict {
+        let who @ (name, code, step) = ("a hook", "hook_changed_result", Step::Hook);
+        let drift = self.drift(work, name, code, step);
+        let drift = drift.or_else(|| self.outputs_changed(work, before, who));
         match (drift, said) {
             (None, said) => said,
             (Some(drift), HookVerdict::Blocked { message }) => HookVerdict::Changed {

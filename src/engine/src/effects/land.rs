@@ -156,7 +156,7 @@ impl Performer {
             match recover(&plan, &mut journal, &Unobserved).map_err(refused)? {
                 Recovered::Landed { commit, late } => return Ok(ended(&commit, &late)),
                 Recovered::TakenBack { obstacle, .. } => {
-                    tracing::info!(run = %work.spec.run, %obstacle, "a landing was taken back and begins anew");
+                    tracing::info!(run = %work.spec.run, %obstacle, "a landing was rolled back and starts again");
                 }
                 Recovered::Blocked { obstacle } => return Ok(in_the_way(&obstacle)),
             }

@@ -346,9 +346,9 @@ impl RunLog {
         let now = self.clock.now();
         for stream in [Stream::Stdout, Stream::Stderr] {
             let source = source_of(logged_as, stream);
-            let (held_back, left_out) = writer.end_output(now, attempt, source);
+            let (held_back, unwritten) = writer.end_output(now, attempt, source);
             lines.extend(held_back);
-            omitted = omitted.plus(left_out);
+            omitted = omitted.plus(unwritten);
         }
         if let Err(error) = writer.flush() {
             tracing::warn!(run = %self.run, %error, "output could not be written to the thread");

@@ -68,7 +68,7 @@ pub(super) fn refuse_names(change: &RunResult, masker: &Masker) -> Result<(), Fa
         let shown = masker.mask_text(&path);
         if shown != path {
             let message = format!(
-                "the run made or changed `{shown}`: a secret stands in the name of a file, where it cannot be masked; name the file otherwise"
+                "the run made or changed `{shown}`: a secret is in the name of a file, where it cannot be masked; name the file otherwise"
             );
             return Err(Failure::new(Step::Record, "secret_in_path", message));
         }

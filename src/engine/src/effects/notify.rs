@@ -71,7 +71,7 @@ impl Performer {
         let owner = format!("notice of {subject} of {}", self.parts.state_dir.display());
         match self.deliver(telling, notice, &channel, owner) {
             Ok(_) => {
-                tracing::info!(subject, event, "`{key}` was told");
+                tracing::info!(subject, event, "the notification was sent by `{key}`");
                 NoticeResult::Delivered
             }
             Err(_) if telling.stop.requested().is_some() => NoticeResult::Stopped,
@@ -81,7 +81,12 @@ impl Performer {
                     Channel::Webhook { webhook, .. } => format!("webhook {webhook}: {why}"),
                     Channel::Mail { .. } => format!("sendmail: {why}"),
                 };
-                tracing::error!(subject, event, why, "`{key}` failed; it is told again");
+                tracing::error!(
+                    subject,
+                    event,
+                    why,
+                    "the notification by `{key}` failed and is tried again"
+                );
                 NoticeResult::Failed { why, wait_ms }
             }
         }
@@ -247,7 +252,7 @@ fn envelope(
             "from": row.from.rfc3339(),
             "to": row.to.rfc3339(),
             "count": row.count,
-            "fate": row.fate,
+            "status": row.status,
             "run": row.run,
             "at": row.at.rfc3339(),
             "reason": row.reason,
@@ -257,8 +262,8 @@ fn envelope(
             "by": pause.by,
             "at": pause.at.rfc3339(),
         })),
-        "try_count": notices.tries,
-        "left_out_count": notices.left_out,
+        "attempt_count": notices.tries,
+        "omitted_count": notices.omitted,
         "test": telling.is_test,
     })
 }

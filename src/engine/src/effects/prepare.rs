@@ -59,7 +59,10 @@ pub(super) fn destinations(work: &Work) -> Result<SandboxedDir, Failure> {
         .map_err(|error| failure(Step::Prepare, "output_path", &error))
 }
 
-fn stamps(work: &Work, root: &SandboxedDir) -> Result<Vec<Option<OutputStamp>>, Failure> {
+pub(super) fn stamps(
+    work: &Work,
+    root: &SandboxedDir,
+) -> Result<Vec<Option<OutputStamp>>, Failure> {
     let stamp = |path: &String| {
         root.stamp(path)
             .map_err(|error| failure(Step::Prepare, "output_path", &error))

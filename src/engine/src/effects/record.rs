@@ -258,9 +258,8 @@ fn lost(change: &RunResult) -> Failure {
         .problems
         .first()
         .map_or("", |problem| &problem.message);
-    let message = format!(
-        "{message}; the next run makes its tree anew, and nothing of the repository is damaged"
-    );
+    let message =
+        format!("{message}; the next run recreates its worktree; your repository is not damaged");
     Failure::new(Step::Record, TREE_LOST, message)
 }
 

@@ -1,5 +1,6 @@
 //! Verifying: declared outputs first, then the checks in order, each with its evidence.
 
+use super::super::outputs::OutputStamp;
 use super::super::work::Work;
 use super::command::{Invocation, TAIL_BYTES_MAX};
 use super::tree_failure;
@@ -33,6 +34,7 @@ impl Performer {
                 changed: false,
             };
         }
+        let before = self.output_stamps(work);
         let mut ran = self.checks(work, &work.spec.checks, attempt);
         let drift = (!ran.is_empty())
             .then(|| self.drift(work, "a check", "check_changed_result", Step::Verify))
@@ -49,7 +51,8 @@ impl Performer {
         let failure = if is_broken {
             None
         } else {
-            let changed = self.outputs_changed(work).or(drift);
+            let who = ("a check", "check_changed_result", Step::Verify);
+            let changed = self.outputs_changed(work, &before, who).or(drift);
             changed.or_else(|| self.checkout_changed(work))
         };
         Event::ChecksFinished {
@@ -154,21 +157,40 @@ impl Performer {
         }
     }
 
-    fn outputs_changed(&self, work: &Work) -> Option<Failure> {
+    /// Returns a failure if commands changed a declared output after it was recorded. What git tracks is part of the
+    /// result, see [`Performer::drift`]; all others would be published without a check. `before`: stamps of the outputs
+    /// from before these commands, because large outputs have no digest.
+    pub(super) fn outputs_changed(
+        &self,
+        work: &Work,
+        before: &[Option<OutputStamp>],
+        (who, code, step): (&str, &str, Step),
+    ) -> Option<Failure> {
         let recorded = recorded_outputs(work)?;
-        let sandboxed_dir = self.sandboxed_dir(work).ok()?;
-        for (output, before) in work.spec.outputs.iter().zip(&recorded) {
-            if output.path.is_none() {
-                continue;
-            }
+        let sandboxed_dir = match self.sandboxed_dir(work) {
+            Ok(directory) => directory,
+            Err(failure) => return Some(Failure { step, ..failure }),
+        };
+        let recorded = work.spec.outputs.iter().zip(&recorded).enumerate();
+        for (nth, (output, recorded)) in recorded {
+            let Some(path) = &output.path else { continue };
             let now = sandboxed_dir.state(output, None);
-            if (now.digest.as_ref(), now.bytes) != (before.digest.as_ref(), before.bytes) {
-                let path = output.path.as_deref().unwrap_or(&output.name);
-                let message = format!("a check changed the output `{path}`");
-                return Some(Failure::new(Step::Verify, "check_changed_result", message));
+            let is_same = (&now.digest, now.bytes) == (&recorded.digest, recorded.bytes);
+            let is_touched =
+                || sandboxed_dir.stamp(path).ok().flatten() != before.get(nth).copied().flatten();
+            if !is_same || now.digest.is_none() && is_touched() {
+                let message = format!("{who} changed the output `{path}`");
+                return Some(Failure::new(step, code, message));
             }
         }
         None
+    }
+
+    /// Returns the stamps of all declared outputs.
+    pub(super) fn output_stamps(&self, work: &Work) -> Vec<Option<OutputStamp>> {
+        let found = self.sandboxed_dir(work);
+        let found = found.and_then(|directory| super::prepare::stamps(work, &directory));
+        found.unwrap_or_default()
     }
 }
 

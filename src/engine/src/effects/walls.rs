@@ -203,7 +203,7 @@ impl Performer {
         let shown = changed.iter().take(CHANGES_SHOWN_MAX);
         let shown: Vec<&str> = shown.map(String::as_str).collect();
         let message = format!(
-            "the run or somebody else changed {} of the checkout, which a skill that is not mutating may not; nothing was put back",
+            "{} of the checkout changed, but the skill is not mutating; nothing was reverted",
             shown.join(", ")
         );
         Some(Failure::new(Step::Verify, "tree_changed", message))

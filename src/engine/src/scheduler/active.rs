@@ -82,7 +82,7 @@ impl Scheduler {
         }
     }
 
-    /// What was due until now has its fate by the definition that held until now. Where its slots end with it,
+    /// What was due until now has its status by the definition that held until now. Where its slots end with it,
     /// those that wait for something do not run.
     fn conclude(&mut self, context: &SchedulerContext<'_>, id: &str, why: &str, ends: bool) {
         let now = context.now;

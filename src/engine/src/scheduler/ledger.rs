@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
+use crate::model::schedule::{Policy, ScheduleState, SlotRow, SlotStatus};
 use crate::model::spec::ScheduledSlot;
 use crate::model::{Diagnostic, News, Notice, RunId, RunSpec, Timestamp};
 use crate::schedule::OVERTAKEN;
@@ -20,7 +20,7 @@ const ROWS_TRIMMED: usize = 100;
 
 /// The row of a slot whose definition cannot be run as it is.
 pub(crate) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
-    SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
+    SlotRow::one(slot, SlotStatus::BlockedConfig, now).because(why)
 }
 
 /// What keeps slots from their runs.
@@ -37,14 +37,14 @@ impl Hindrance<'_> {
     pub(super) fn explain(&self, row: SlotRow) -> SlotRow {
         let (absence, until) = self.absence;
         let was_absent = row.from < until;
-        match (row.fate, self.held_back) {
+        match (row.status, self.held_back) {
             _ if row.reason.as_deref() == Some(OVERTAKEN) && was_absent => {
                 row.because(format!("{absence}; {OVERTAKEN}"))
             }
             _ if row.reason.is_some() => row,
-            (Fate::Missed, Some(why)) => row.because(why),
-            (Fate::Missed, None) if was_absent => row.because(absence),
-            (Fate::SkippedOverlap, _) => match self.blocking {
+            (SlotStatus::Missed, Some(why)) => row.because(why),
+            (SlotStatus::Missed, None) if was_absent => row.because(absence),
+            (SlotStatus::SkippedOverlap, _) => match self.blocking {
                 Some(run) => row.because(format!("run {} had not ended", run.short())),
                 None => row,
             },
@@ -81,7 +81,7 @@ impl Scheduler {
             }
             // It may have run: better not again.
             Err(damaged) => {
-                let ran = |from| SlotRow::one(from, Fate::Ran, from);
+                let ran = |from| SlotRow::one(from, SlotStatus::Ran, from);
                 after.extend(damaged.from.map(ran).filter(|row| row.from > now));
                 ControlFlow::Continue(())
             }

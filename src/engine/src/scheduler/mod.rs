@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::model::schedule::{Fate, Occurrence, Schedule, ScheduleState, SlotRow};
+use crate::model::schedule::{Occurrence, Schedule, ScheduleState, SlotRow, SlotStatus};
 use crate::model::{Notice, RunId, Timestamp};
 use crate::pool::ProbeRequest;
 use crate::request::Submission;
@@ -107,7 +107,7 @@ pub(crate) struct SlotRun {
 #[derive(Debug)]
 enum SlotRecord {
     /// The slot was due.
-    Due { slot: Timestamp, fate: Fate },
+    Due { slot: Timestamp, status: SlotStatus },
     /// A person asked for it.
     Asked {
         state: Box<ScheduleState>,

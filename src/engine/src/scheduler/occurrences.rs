@@ -8,7 +8,7 @@ use super::ledger::stored;
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{
-    AfterWhen, Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger,
+    AfterWhen, Overlap, Policy, Schedule, ScheduleState, SlotRow, SlotStatus, Trigger,
 };
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::pool::ProbeRequest;
@@ -189,7 +189,7 @@ impl Scheduler {
             Err(why) => {
                 tracing::warn!(schedule = id, why, "what it waits for cannot be seen");
                 let at = scheduled.state.unused(now);
-                let row = SlotRow::one(at, Fate::BlockedConfig, now).because(why);
+                let row = SlotRow::one(at, SlotStatus::BlockedConfig, now).because(why);
                 let row = scheduled.state.noted(row);
                 self.instructions.push(stored(id, row));
                 self.write_state(context, id);
@@ -234,7 +234,7 @@ impl Scheduler {
             if own && scheduled.definition.policy.overlap == Overlap::Skip {
                 let why = "it changed while a run of the schedule itself was under way";
                 let at = scheduled.state.unused(now);
-                let row = SlotRow::one(at, Fate::SkippedOverlap, now).because(why);
+                let row = SlotRow::one(at, SlotStatus::SkippedOverlap, now).because(why);
                 let row = scheduled.state.noted(row);
                 self.instructions.push(stored(id, row));
             } else {

@@ -161,7 +161,11 @@ impl Scheduler {
             Some(scheduled) => scheduled.state.clone(),
             None => stored_state(store, id)
                 .inspect_err(|error| {
-                    tracing::warn!(schedule = id, why = error.message, "its state is not told");
+                    tracing::warn!(
+                        schedule = id,
+                        why = error.message,
+                        "its state is not reported"
+                    );
                 })
                 .ok()?,
         };

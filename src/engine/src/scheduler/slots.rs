@@ -11,7 +11,7 @@ use super::{
     EVALUATIONS_MAX, End, FIRST_EVALUATIONS_LEAST, Instruction, Scheduler, SchedulerContext,
     SlotRecord, SlotRun, TRY_AGAIN_MS,
 };
-use crate::model::schedule::{Fate, Pause};
+use crate::model::schedule::{Pause, SlotStatus};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::request::Submission;
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, settle};
@@ -194,8 +194,8 @@ impl Scheduler {
         let next = wanted.and_then(|_| self.decide(context, id));
         let is_due = |slot| wanted == Some(slot);
         match (next, made) {
-            (Some(Next::Fire { slot, fate }), Ok(submission)) if is_due(slot) => {
-                self.fire(id, (slot, fate), submission);
+            (Some(Next::Fire { slot, status }), Ok(submission)) if is_due(slot) => {
+                self.fire(id, (slot, status), submission);
             }
             (Some(Next::Fire { slot, .. }), Err(refused)) if is_due(slot) => {
                 self.not_made(context, id, slot, refused);
@@ -211,12 +211,12 @@ impl Scheduler {
     }
 
     /// A slot leads to its run, where the queue takes it.
-    fn fire(&mut self, id: &str, (slot, fate): (Timestamp, Fate), submission: Submission) {
+    fn fire(&mut self, id: &str, (slot, status): (Timestamp, SlotStatus), submission: Submission) {
         if let Some(scheduled) = self.resident.get(id) {
             let slot_run = SlotRun {
                 schedule: Arc::clone(&scheduled.definition.id),
                 cancels: scheduled.cancelled_for_another(None),
-                record: SlotRecord::Due { slot, fate },
+                record: SlotRecord::Due { slot, status },
             };
             let enqueue = Instruction::Enqueue(Box::new(submission), slot_run);
             self.instructions.push(enqueue);
@@ -257,9 +257,9 @@ impl Scheduler {
         let (id, now) = (&*slot_run.schedule, context.now);
         if let Some(scheduled) = self.resident.get_mut(id) {
             let rows = match slot_run.record {
-                SlotRecord::Due { slot, fate } => {
+                SlotRecord::Due { slot, status } => {
                     scheduled.held_back = None;
-                    vec![scheduled.state.fired(slot, fate, run, now)]
+                    vec![scheduled.state.fired(slot, status, run, now)]
                 }
                 SlotRecord::Asked { state, rows } => {
                     scheduled.state = state;
@@ -320,7 +320,7 @@ impl Scheduler {
         pause: Option<Pause>,
     ) -> Result<(), Diagnostic> {
         self.refuse_unreadable(context, id)?;
-        // What was due until now has its fate by what held until now.
+        // What was due until now has its status by what held until now.
         self.evaluate(context, id);
         let Some(scheduled) = self.resident.get_mut(id) else {
             return Err(crate::schedules::unknown(id));

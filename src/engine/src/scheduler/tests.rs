@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::clock::FakeClock;
 use crate::core::tests::bench::FakeDesk;
-use crate::core::tests::schedules::{HOUR_MS, fates, hourly};
+use crate::core::tests::schedules::{HOUR_MS, hourly, statuses};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Overlap, Policy};
 use crate::model::{Diagnostic, Kind, RunSpec};
@@ -170,7 +170,7 @@ fn a_slot_fires_once() {
     rig.hour_passes();
     rig.start();
     assert!(rig.on_time().is_empty());
-    assert_eq!(fates(&rig.store), [Fate::Ran]);
+    assert_eq!(statuses(&rig.store), [SlotStatus::Ran]);
     let next = due.plus_millis(HOUR_MS);
     assert_eq!(rig.scheduler.next_deadline(), Some(next));
 }
@@ -203,7 +203,7 @@ fn a_run_made_for_a_slot_that_passed_is_forgotten() {
         "{then:?}"
     );
     rig.start();
-    assert_eq!(fates(&rig.store), [Fate::Missed, Fate::Ran]);
+    assert_eq!(statuses(&rig.store), [SlotStatus::Missed, SlotStatus::Ran]);
 }
 
 #[test]
@@ -213,13 +213,13 @@ fn a_slot_that_finds_the_queue_full_is_tried_again() {
     let (_, slot_run) = rig.due();
     let full = Diagnostic::new(Kind::Blocked, "queue_full", "3 runs are waiting already");
     rig.ask(|scheduler, context| scheduler.on_refused(context, &slot_run.schedule, full));
-    assert!(fates(&rig.store).is_empty());
+    assert!(statuses(&rig.store).is_empty());
     assert!(rig.on_time().is_empty());
     let again = rig.scheduler.next_deadline().unwrap();
     assert!(again > rig.now);
     rig.now = again;
     let spec = rig.start();
-    assert_eq!(fates(&rig.store), [Fate::Ran]);
+    assert_eq!(statuses(&rig.store), [SlotStatus::Ran]);
     let slot = spec.scheduled.as_ref().unwrap().slot;
     assert_eq!(again.millis_since(slot), 5_000);
 }
@@ -231,12 +231,15 @@ fn a_run_that_has_ended_makes_room_for_the_next_slot() {
     let first = rig.start();
     rig.hour_passes();
     assert!(rig.on_time().is_empty());
-    assert_eq!(fates(&rig.store), [Fate::Ran, Fate::SkippedOverlap]);
+    assert_eq!(
+        statuses(&rig.store),
+        [SlotStatus::Ran, SlotStatus::SkippedOverlap]
+    );
     rig.end(&first);
     rig.hour_passes();
     rig.start();
-    let ran = [Fate::Ran, Fate::SkippedOverlap, Fate::Ran];
-    assert_eq!(fates(&rig.store), ran);
+    let ran = [SlotStatus::Ran, SlotStatus::SkippedOverlap, SlotStatus::Ran];
+    assert_eq!(statuses(&rig.store), ran);
 }
 
 #[test]
@@ -251,9 +254,9 @@ fn rows_go_when_their_time_is_over_but_not_that_of_a_run_that_goes_on() {
         rig.end(&run);
     }
     // Those of the last five hours, and the first one.
-    assert_eq!(fates(&rig.store), [Fate::Ran; 6 + 1]);
+    assert_eq!(statuses(&rig.store), [SlotStatus::Ran; 6 + 1]);
     rig.end(&goes_on);
     rig.hour_passes();
     rig.start();
-    assert_eq!(fates(&rig.store), [Fate::Ran; 6]);
+    assert_eq!(statuses(&rig.store), [SlotStatus::Ran; 6]);
 }

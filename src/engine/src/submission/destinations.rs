@@ -137,5 +137,5 @@ fn path_problem(path: &str) -> Option<&'static str> {
         |part: &str| part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".workerctl");
     path.split('/')
         .any(reserved)
-        .then_some("it lies in `.git` or `.workerctl`")
+        .then_some("it is in `.git` or `.workerctl`")
 }

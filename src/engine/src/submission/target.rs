@@ -78,7 +78,7 @@ impl Submitting<'_> {
             let place = self.workspace_root().join(output);
             if !inside(&place) {
                 let message = format!(
-                    "the output `{output}` lies outside of the repository `{}` that `{}` changes",
+                    "the output `{output}` is outside of the repository `{}` that `{}` changes",
                     repository.workdir.display(),
                     self.skill.address
                 );
@@ -193,7 +193,7 @@ impl Submitting<'_> {
             return Ok(relative.trim_end_matches('/').to_owned());
         }
         let message = format!(
-            "`{key}: {path}` lies outside of the repository `{}` that `{}` changes",
+            "`{key}: {path}` is outside of the repository `{}` that `{}` changes",
             repository.workdir.display(),
             self.skill.address
         );
@@ -220,7 +220,7 @@ impl Submitting<'_> {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let message = format!(
-                    "the output `{output}` lies in the repository `{}`, and `{}` changes `{}`",
+                    "the output `{output}` is in the repository `{}`, and `{}` changes `{}`",
                     inner.display(),
                     self.skill.address,
                     repository.workdir.display()

@@ -45,7 +45,7 @@ fn nothing_is_made_within_another_repository() {
     for dir in ["", "dir"] {
         let error = create_repository(&bed.at(dir)).unwrap_err();
         assert!(
-            error.to_string().contains("lies in the repository"),
+            error.to_string().contains("is in the repository"),
             "{error}"
         );
     }

@@ -71,7 +71,7 @@ fn tell(headers: &HeaderMap, name: &HeaderName, what: &str) {
     if TOLD.swap(true, Ordering::Relaxed) {
         tracing::debug!(%name, value = ?shown, what);
     } else {
-        tracing::warn!(%name, value = ?shown, "{what}; further ones are told at the level `debug`");
+        tracing::warn!(%name, value = ?shown, "{what}; further ones are logged at level `debug`");
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn answer(
                 continue;
             }
             Ok(message) if extract::begins(&message) => {
-                return extract::invalid("`initialize` stands alone");
+                return extract::invalid("`initialize` must be the only request");
             }
             Ok(message) => {
                 if let Some(id) = extract::id_of(&message).filter(|id| session.answers_to(id)) {

@@ -77,7 +77,7 @@ fn below(
 ) -> Result<PathBuf, Diagnostic> {
     let directory = environment.get(variable).filter(|value| !value.is_empty());
     let directory = directory.ok_or_else(|| {
-        let why = format!("`mcp.http.token_file` lies below `${variable}`, which is not set");
+        let why = format!("`mcp.http.token_file` is below `${variable}`, which is not set");
         Diagnostic::new(Kind::Usage, "token_file", why).hint(
             "for a service: `LoadCredential=mcp-token:/etc/workerctl/mcp-token` in the unit, and \
              `token_file: $CREDENTIALS_DIRECTORY/mcp-token`",
@@ -161,7 +161,7 @@ fn of_file(path: &Path, credential: bool) -> Result<Token, Diagnostic> {
     let owners = [rustix::process::geteuid().as_raw(), 0];
     if !owners.contains(&metadata.uid()) {
         let hint = "it must belong to the daemon's user or to root";
-        return refuse("it belongs to somebody else", hint);
+        return refuse("it belongs to another user", hint);
     }
     if metadata.mode() & others != 0 {
         return refuse("others may use it", "`chmod 600` it, and write a new token");

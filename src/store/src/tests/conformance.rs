@@ -258,7 +258,7 @@ fn what_cannot_be_stored_is_refused_and_the_store_goes_on() {
 fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
     use crate::keys;
     use crate::model::Timestamp;
-    use crate::model::schedule::{Fate, SlotRow};
+    use crate::model::schedule::{SlotRow, SlotStatus};
     use crate::table::{Rows, Table};
 
     let dir = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
         from: Timestamp::from_millis(from),
         to: Timestamp::from_millis(from),
         count: Some(1),
-        fate: Fate::Ran,
+        status: SlotStatus::Ran,
         run: Some(run(1)),
         outcome: None,
         at: Timestamp::from_millis(from),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
-use crate::model::schedule::{Fate, ScheduleState, SlotRow};
+use crate::model::schedule::{ScheduleState, SlotRow, SlotStatus};
 use crate::model::{
     FailedPush, News, Notice, Notices, RunId, RunSpec, Timestamp, WEB_GROUPS_MAX, WebSession,
 };
@@ -74,7 +74,7 @@ fn failed_push(name: u8) -> FailedPush {
         schedule: None,
         since: at(0),
         tries: 1,
-        next_try: Some(at(1)),
+        next_attempt_at: Some(at(1)),
         message: "refused".to_owned(),
         notified: false,
     }
@@ -146,7 +146,7 @@ impl Model {
                         from: minutes(*from),
                         to: minutes(from + long * 7),
                         count: Some(long.unsigned_abs() * 7 + 1),
-                        fate: Fate::Paused,
+                        status: SlotStatus::Paused,
                         run: None,
                         outcome: None,
                         at: Timestamp::from_millis(0),
@@ -317,7 +317,7 @@ impl Model {
         for worker in [None, Some("w")] {
             let mut counted: BTreeMap<i64, u32> = BTreeMap::new();
             let mut take = |at: Timestamp, counts: SlotCounts| {
-                let sum = counts.fates().values().sum();
+                let sum = counts.statuses().values().sum();
                 counted.insert(at.millis() / HALF_HOUR_MS, sum);
             };
             let all = (minutes(-1_000), minutes(1_000));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::sample_runs::{accepted, at, batch, run, skill, summary};
-use crate::model::schedule::{Fate, SlotRow};
+use crate::model::schedule::{SlotRow, SlotStatus};
 use crate::model::{Outcome, RunId, Timestamp};
 use crate::protocol::{RunSummary, SlotCounts};
 use crate::{MemoryStore, OpenOptions, SledStore, Store, Write};
@@ -33,13 +33,13 @@ fn counted(store: &dyn Store, worker: Option<&str>) -> BTreeMap<String, SlotCoun
     all
 }
 
-fn fates(store: &dyn Store) -> Vec<(String, Fate, u32)> {
+fn statuses(store: &dyn Store) -> Vec<(String, SlotStatus, u32)> {
     let all = counted(store, None);
     let of = |(at, counts): (&String, &SlotCounts)| {
-        let fates = counts.fates().into_iter();
+        let statuses = counts.statuses().into_iter();
         let at = at.clone();
-        fates
-            .map(move |(fate, count)| (at.clone(), fate, count))
+        statuses
+            .map(move |(status, count)| (at.clone(), status, count))
             .collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
@@ -60,7 +60,7 @@ fn ran(n: u64) -> (SlotRow, RunSummary) {
     ended.slot = Some(slot);
     let row = SlotRow {
         run: Some(ended.run),
-        ..SlotRow::one(slot, Fate::Ran, slot)
+        ..SlotRow::one(slot, SlotStatus::Ran, slot)
     };
     (row, ended)
 }
@@ -68,7 +68,7 @@ fn ran(n: u64) -> (SlotRow, RunSummary) {
 #[test]
 fn a_row_that_grows_counts_each_slot_where_it_was() {
     let store = MemoryStore::new();
-    let mut row = SlotRow::one(instant("2026-01-02T09:00"), Fate::Paused, at(1));
+    let mut row = SlotRow::one(instant("2026-01-02T09:00"), SlotStatus::Paused, at(1));
     store.commit(&batch(vec![slot(row.clone())])).unwrap();
     // Not on the Saturday and the Sunday between.
     for (count, to) in [
@@ -83,28 +83,28 @@ fn a_row_that_grows_counts_each_slot_where_it_was() {
             .commit(&batch(vec![written.clone(), written]))
             .unwrap();
     }
-    let paused = |at: &str| (at.to_owned(), Fate::Paused, 1);
+    let paused = |at: &str| (at.to_owned(), SlotStatus::Paused, 1);
     let days = [
         "2026-01-02T09:00",
         "2026-01-05T09:00",
         "2026-01-06T09:00",
         "2026-01-07T09:00",
     ];
-    assert_eq!(fates(&store), days.map(paused));
+    assert_eq!(statuses(&store), days.map(paused));
     let other = row.clone().because("a holiday");
     store.commit(&batch(vec![slot(other)])).unwrap();
-    assert_eq!(fates(&store).len(), 4);
+    assert_eq!(statuses(&store).len(), 4);
     // The clock is stepped back over the last one.
     row.to = instant(days[2]);
     row.count = Some(3);
     store.commit(&batch(vec![slot(row.clone())])).unwrap();
-    assert_eq!(fates(&store), [0, 1, 2].map(|day| paused(days[day])));
+    assert_eq!(statuses(&store), [0, 1, 2].map(|day| paused(days[day])));
     let undone = Write::UndoSlot {
         schedule: SCHEDULE.to_owned(),
         from: row.from,
     };
     store.commit(&batch(vec![undone.clone(), undone])).unwrap();
-    assert_eq!(fates(&store), []);
+    assert_eq!(statuses(&store), []);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_slot_counts_as_its_run_ended_in_the_end_and_stays_when_row_and_run_go() {
     };
     store.commit(&batch(vec![dropped])).unwrap();
     store.commit(&batch(vec![Write::Forget(run(1))])).unwrap();
-    let mut wanted = SlotCounts::of_fate(Fate::Ran, 1);
+    let mut wanted = SlotCounts::of_status(SlotStatus::Ran, 1);
     wanted.add(&SlotCounts::of_outcome("succeeded"));
     let wanted: BTreeMap<_, _> = [("2026-01-02T02:30".to_owned(), wanted)].into();
     assert_eq!(counted(&store, None), wanted);
@@ -150,7 +150,7 @@ fn counts_go_by_their_age_whoever_they_are_of() {
     let store = MemoryStore::new();
     for schedule in ["a/s", "w/s", "w/t", "x/s"] {
         for day in ["2026-01-01T23:59", "2026-01-02T12:00", "2026-01-03"] {
-            let row = SlotRow::one(instant(day), Fate::Missed, at(1));
+            let row = SlotRow::one(instant(day), SlotStatus::Missed, at(1));
             let schedule = schedule.to_owned();
             let write = Write::Slot { schedule, row };
             store.commit(&batch(vec![write])).unwrap();
@@ -194,7 +194,7 @@ fn a_store_of_a_version_that_counted_no_slots_is_counted_when_it_is_opened() {
     let missed = SlotRow {
         to: instant("2026-01-01T05:00"),
         count: Some(6),
-        ..SlotRow::one(instant("2026-01-01"), Fate::Missed, at(1))
+        ..SlotRow::one(instant("2026-01-01"), SlotStatus::Missed, at(1))
     };
     store.commit(&accepted(2)).unwrap();
     store.commit(&batch(vec![slot(row), slot(missed)])).unwrap();
@@ -230,7 +230,7 @@ fn a_count_that_was_cut_off_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let (row, ended) = ran(2);
-    let missed = SlotRow::one(instant("2026-01-01"), Fate::Missed, at(1));
+    let missed = SlotRow::one(instant("2026-01-01"), SlotStatus::Missed, at(1));
     store.commit(&accepted(2)).unwrap();
     let finished = Write::Finished(Box::new(ended));
     store

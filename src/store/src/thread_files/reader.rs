@@ -162,6 +162,6 @@ fn unreadable(line: u64) -> LogLine {
         stream: LogStream::Event,
         text: "this record cannot be read".to_owned(),
         continued: false,
-        rewrites: 0,
+        carriage_returns: 0,
     }
 }

@@ -236,7 +236,7 @@ impl ThreadWriter {
             stream: source.into(),
             text: piece.text,
             continued: false,
-            rewrites: piece.rewrites,
+            carriage_returns: piece.carriage_returns,
         })
     }
 
@@ -255,7 +255,7 @@ impl ThreadWriter {
                 text: piece.text,
                 continued: piece.continued,
                 lossy: piece.lossy,
-                rewrites: piece.rewrites,
+                carriage_returns: piece.carriage_returns,
             };
             let is_stuck = self.torn && self.pending.len() > PENDING_BYTES_MAX;
             if is_stuck || !self.make_room(source, size) {

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 
 use git2::{Repository, RepositoryOpenFlags};
 use rustix::fs::{Mode, openat};
+use workerctl_landing::damaged_object;
 use workerctl_landing::error::GitError;
 use workerctl_landing::ids::{Oid, RepoPath};
 use workerctl_landing::open::open;
@@ -204,6 +205,9 @@ impl Tree {
         put_back(&git_dir, &self.dir.join("rules"))?;
         if self.is_retaken() && self.torn.is_none() {
             self.torn = drop_torn(&git_dir)?;
+        }
+        if let Some(what) = damaged_object(&git_dir) {
+            return Ok(Err(what));
         }
         let flags = RepositoryOpenFlags::NO_SEARCH;
         Ok(open(&self.path, flags, "open the run's repository").map_err(|e| e.to_string()))

@@ -32,7 +32,7 @@ impl Trust {
     pub fn reason(self) -> Option<Cow<'static, str>> {
         match self {
             Trust::Root | Trust::Content => None,
-            Trust::Missing => Some("nobody has trusted it; a person can: `workerctl skill trust`".into()),
+            Trust::Missing => Some("it is not trusted; a user can run `workerctl skill trust`".into()),
             Trust::Unknown { line } => {
                 let place = match line {
                     0 => "cannot be read".to_owned(),

@@ -175,7 +175,7 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         CLAUDE,
         "---\nname: a\ndescription: One\nallowed-tools:\n  - *\n---\nDo it.\n",
-        ("yaml-syntax", "begins with `*`", "quote values that begin"),
+        ("yaml-syntax", "begins with `*`", "in double quotes"),
     ),
     rejected(
         CLAUDE,
@@ -198,7 +198,7 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         AGENTS,
         "---\nname: a\ndescription: One\nmetadata:\n\tauthor: me\n---\nDo it.\n",
-        ("yaml-syntax", "a tab stands", "indent with spaces"),
+        ("yaml-syntax", "a tab is used", "indent with spaces"),
     ),
     rejected(
         AGENTS,
@@ -246,6 +246,6 @@ pub(super) const SYNTAX: &[Irregular] = &[
     rejected(
         AGENTS,
         "---\nname: a\ndescription: One\ndescription: Two\n---\nDo it.\n",
-        ("duplicate-key", "stands twice", "keep one"),
+        ("duplicate-key", "appears twice", "keep one"),
     ),
 ];

@@ -38,9 +38,9 @@ fn the_first_failure_and_the_first_success_after_it_are_told() {
     assert_eq!(told(&one), [News::Failed, News::Recovered]);
     assert_eq!(one.waiting[1].failures, 2);
     one.delivered(at(5));
-    assert!(!one.is_over() && one.next_try == Some(at(5)));
+    assert!(!one.is_over() && one.next_attempt_at == Some(at(5)));
     one.delivered(at(6));
-    assert!(one.is_over() && one.next_try.is_none());
+    assert!(one.is_over() && one.next_attempt_at.is_none());
 }
 
 /// The notices of runs that failed (`F`) or succeeded (`S`), by the number of the run.
@@ -122,11 +122,11 @@ fn what_is_missed_below_the_threshold_recovers() {
 fn tries_come_less_and_less_often_and_never_end() {
     let mut one = notices();
     one.add(Notice::of(News::Missed, at(0)));
-    assert_eq!(one.next_try, Some(at(0)));
+    assert_eq!(one.next_attempt_at, Some(at(0)));
     let mut waits = Vec::new();
     for _ in 0..6 {
         one.undelivered("exit code 1", None, at(0));
-        waits.push(one.next_try.unwrap().millis_since(at(0)) / 60_000);
+        waits.push(one.next_attempt_at.unwrap().millis_since(at(0)) / 60_000);
     }
     assert_eq!((waits, one.tries), (vec![1, 5, 15, 60, 60, 60], 6));
 }
@@ -134,7 +134,7 @@ fn tries_come_less_and_less_often_and_never_end() {
 #[test]
 fn a_wait_that_a_server_asks_for_is_kept_up_to_an_hour() {
     let mut one = notices();
-    let wait = |one: &Notices| one.next_try.unwrap().millis_since(at(0)) / 60_000;
+    let wait = |one: &Notices| one.next_attempt_at.unwrap().millis_since(at(0)) / 60_000;
     one.add(Notice::of(News::Missed, at(0)));
     one.undelivered("status 429", Some(20 * 60_000), at(0));
     assert_eq!(wait(&one), 20);
@@ -167,7 +167,7 @@ fn a_record_with_all_that_it_may_hold_is_small_and_the_oldest_go() {
     one.recent = "F".repeat(100);
     (one.below_threshold, one.missed, one.successes) = (true, true, 1_000);
     one.undelivered(&"\"".repeat(4_000), Some(1), at(30));
-    assert_eq!((one.waiting.len(), one.left_out), (WAITING_MAX, 12));
+    assert_eq!((one.waiting.len(), one.omitted), (WAITING_MAX, 12));
     let length = serde_json::to_string(&one).unwrap().len();
     assert!(length < 4_000, "{length}");
 }

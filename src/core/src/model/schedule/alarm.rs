@@ -31,7 +31,7 @@ mod tests {
     use super::*;
     use crate::model::RunId;
     use crate::model::schedule::{
-        Fate, Occurrence, PENDING_MAX, Pause, REASON_BYTES_MAX, ScheduleState, SlotRow, cut,
+        Occurrence, PENDING_MAX, Pause, REASON_BYTES_MAX, ScheduleState, SlotRow, SlotStatus, cut,
     };
 
     /// A state is one record of at most 4,096 bytes.
@@ -45,9 +45,9 @@ mod tests {
             by: "x".repeat(128),
             at,
         }));
-        let row = SlotRow::one(at, Fate::SkippedOverlap, at);
+        let row = SlotRow::one(at, SlotStatus::SkippedOverlap, at);
         state.open = Some(Box::new(row.because(reason)));
-        state.totals = Fate::ALL.map(|fate| (fate, 1_000_000)).into();
+        state.totals = SlotStatus::ALL.map(|status| (status, 1_000_000)).into();
         let run = Some(RunId::following(None, at, 1));
         state.pending = vec![Occurrence { at, after: run }; PENDING_MAX];
         state.seen = Some("0".repeat(64));

@@ -51,7 +51,7 @@ impl SlotRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::schedule::Fate;
+    use crate::model::schedule::SlotStatus;
 
     const HOUR_MS: i64 = 3_600_000;
 
@@ -75,7 +75,7 @@ mod tests {
         SlotRow {
             to: at(to),
             count,
-            ..SlotRow::one(at(from), Fate::Missed, at(to))
+            ..SlotRow::one(at(from), SlotStatus::Missed, at(to))
         }
     }
 

@@ -21,14 +21,14 @@ pub struct DstWarning {
     /// Which way clocks go.
     pub kind: DstKind,
     /// What happens, for people.
-    pub what: String,
+    pub message: String,
 }
 
 /// One sentence about a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sentence {
     /// The key that it explains: `overlap`, `catch_up` …
-    pub about: String,
+    pub key: String,
     /// For people.
-    pub says: String,
+    pub text: String,
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::planned::Planned;
 use super::recurrence::Recurrence;
 use super::settle::{Moment, Next, Others, settle};
-use crate::model::schedule::{AfterWhen, Fate, Overlap, ScheduleState, SlotRow, Trigger};
+use crate::model::schedule::{AfterWhen, Overlap, ScheduleState, SlotRow, SlotStatus, Trigger};
 use crate::model::{RunId, Timestamp};
 pub use scenario::{
     ActiveRun, Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario,
@@ -51,7 +51,7 @@ struct Course<'a> {
     /// In the order in which they were accepted, which is that of their numbers.
     waiting: BTreeSet<usize>,
     rows: BTreeMap<Timestamp, SlotRow>,
-    cut_short: u64,
+    terminated: u64,
 }
 
 /// What happens at an instant; ends come first, so that a run that ends when the next is due is not met.
@@ -93,7 +93,7 @@ impl<'a> World<'a> {
             running: BTreeSet::new(),
             waiting: BTreeSet::new(),
             rows: BTreeMap::new(),
-            cut_short: 0,
+            terminated: 0,
         };
         let mut world = World {
             scenario,
@@ -129,7 +129,7 @@ impl<'a> World<'a> {
             self.agenda.insert((end, Happens::EndOfOther(index)));
             return;
         };
-        let run = self.add(owner, due, Fate::Ran);
+        let run = self.add(owner, due, SlotStatus::Ran);
         self.runs[run].under_way = true;
         self.runs[run].started_at = active.started_at;
         if active.started_at.is_some() {
@@ -155,12 +155,12 @@ impl<'a> World<'a> {
         }
     }
 
-    fn add(&mut self, owner: usize, due: Timestamp, fate: Fate) -> usize {
+    fn add(&mut self, owner: usize, due: Timestamp, status: SlotStatus) -> usize {
         self.owners.push(owner);
         self.runs.push(SimulatedRun {
             schedule: self.courses[owner].planned.id.clone(),
             due,
-            fate,
+            status,
             started_at: None,
             ended_at: None,
             ended_by: None,
@@ -225,11 +225,11 @@ impl<'a> World<'a> {
             };
             match next {
                 Next::Again => {}
-                Next::Fire { slot, fate } => {
+                Next::Fire { slot, status } => {
                     self.count(1, now)?;
                     match &self.courses[index].planned.blocked {
                         Some(why) => self.block(index, slot, why, now),
-                        None => self.fire(index, slot, fate, now),
+                        None => self.fire(index, slot, status, now),
                     }
                 }
                 Next::Wait(Some(at)) | Next::Hold(at) => {
@@ -268,14 +268,14 @@ impl<'a> World<'a> {
         let (rows, next) = settle(slots, policy, &mut course.state, moment);
         let added = decided(&course.state).saturating_sub(before);
         for row in &rows {
-            if row.fate == Fate::SkippedOverlap {
+            if row.status == SlotStatus::SkippedOverlap {
                 let met = met(course, &self.runs);
                 let mut slot = slots.next_after(cursor.max(row.from.just_before()));
                 while let Some(due) = slot.filter(|due| *due <= row.to) {
                     self.overlaps.push(OverlapMet {
                         schedule: course.planned.id.clone(),
                         due,
-                        met: met.clone(),
+                        overlapped: met.clone(),
                         others: course.running.len() + course.waiting.len(),
                         then: Met::Skipped,
                     });
@@ -301,27 +301,27 @@ impl<'a> World<'a> {
     /// A slot whose skill cannot run.
     fn block(&mut self, index: usize, slot: Timestamp, why: &str, now: Timestamp) {
         let course = &mut self.courses[index];
-        let row = SlotRow::one(slot, Fate::BlockedConfig, now).because(why);
+        let row = SlotRow::one(slot, SlotStatus::BlockedConfig, now).because(why);
         let row = course.state.cover(row);
         course.rows.insert(row.from, row);
     }
 
-    fn fire(&mut self, index: usize, slot: Timestamp, fate: Fate, now: Timestamp) {
+    fn fire(&mut self, index: usize, slot: Timestamp, status: SlotStatus, now: Timestamp) {
         let course = &mut self.courses[index];
         let nobodys = RunId::from_bytes([0; 16]);
-        course.state.fired(slot, fate, nobodys, now);
+        course.state.fired(slot, status, nobodys, now);
         let then = met_then(course.planned.policy.overlap);
         let others = course.running.len() + course.waiting.len();
         if others > 0 {
             self.overlaps.push(OverlapMet {
                 schedule: course.planned.id.clone(),
                 due: slot,
-                met: met(course, &self.runs),
+                overlapped: met(course, &self.runs),
                 others,
                 then,
             });
         }
-        let run = self.add(index, slot, fate);
+        let run = self.add(index, slot, status);
         if then == Met::Ends {
             let course = &self.courses[index];
             let ended: Vec<usize> = course.running.union(&course.waiting).copied().collect();
@@ -354,7 +354,7 @@ impl<'a> World<'a> {
         }
         course.running.remove(&run);
         course.waiting.remove(&run);
-        course.cut_short += u64::from(by == EndedBy::Successor);
+        course.terminated += u64::from(by == EndedBy::Successor);
         self.runs[run].ended_at = Some(now);
         self.runs[run].ended_by = Some(by);
         let planned = course.planned;
@@ -398,7 +398,7 @@ impl<'a> World<'a> {
         let of = |course: Course<'_>| Simulated {
             id: course.planned.id.clone(),
             totals: course.state.totals,
-            cut_short: course.cut_short,
+            terminated: course.terminated,
             rows: course.rows.into_values().collect(),
             never_due: match &course.planned.trigger {
                 Trigger::Reboot => Some("the machine is not started again in a simulation"),
@@ -427,7 +427,7 @@ fn met_then(overlap: Overlap) -> Met {
     match overlap {
         Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => Met::Waits,
         Overlap::CancelOther => Met::Ends,
-        Overlap::AllowAll => Met::Beside,
+        Overlap::AllowAll => Met::Concurrent,
     }
 }
 
@@ -437,7 +437,7 @@ fn met(course: &Course<'_>, runs: &[SimulatedRun]) -> Vec<Timestamp> {
     others.take(MET_MAX).map(|run| runs[*run].due).collect()
 }
 
-/// How many slots have a fate.
+/// How many slots have a status.
 fn decided(state: &ScheduleState) -> u64 {
     state.totals.values().sum()
 }

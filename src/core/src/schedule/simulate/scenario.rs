@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::Timestamp;
-use crate::model::schedule::{Fate, SlotRow};
+use crate::model::schedule::{SlotRow, SlotStatus};
 
 /// The longest time that is simulated, in milliseconds: 366 days.
 pub const RANGE_MAX_MS: u64 = 366 * 86_400_000;
@@ -74,7 +74,7 @@ pub struct SimulatedRun {
     /// Its slot.
     pub due: Timestamp,
     /// `ran` or `caught_up`.
-    pub fate: Fate,
+    pub status: SlotStatus,
     /// When it started; absent while it waited for an earlier run to the end of the simulation.
     pub started_at: Option<Timestamp>,
     /// When it ended; absent while it was under way at the end of the simulation.
@@ -96,8 +96,8 @@ pub enum Met {
     Waits,
     /// Its run ends the others.
     Ends,
-    /// Its run starts beside the others.
-    Beside,
+    /// Its run starts in parallel.
+    Concurrent,
 }
 
 /// A slot that met an earlier run of its schedule.
@@ -108,7 +108,7 @@ pub struct OverlapMet {
     /// The slot.
     pub due: Timestamp,
     /// Slots of the runs that had not ended, at most [`MET_MAX`].
-    pub met: Vec<Timestamp>,
+    pub overlapped: Vec<Timestamp>,
     /// How many had not.
     #[serde(rename = "other_count")]
     pub others: usize,
@@ -122,12 +122,12 @@ pub struct Simulated {
     /// Its id.
     #[serde(rename = "schedule")]
     pub id: String,
-    /// How many slots had which fate.
-    pub totals: BTreeMap<Fate, u64>,
+    /// How many slots had which status.
+    pub totals: BTreeMap<SlotStatus, u64>,
     /// How many of its runs the next one ended.
-    #[serde(rename = "cut_short_count")]
-    pub cut_short: u64,
-    /// Slots that did not run, in stretches of one fate.
+    #[serde(rename = "terminated_count")]
+    pub terminated: u64,
+    /// Slots that did not run, in stretches of one status.
     pub rows: Vec<SlotRow>,
     /// Why it is never due in a simulation, where an event outside of it makes it due.
     pub never_due: Option<&'static str>,
@@ -142,7 +142,7 @@ pub struct Busy {
     #[serde(rename = "started_count")]
     pub started: u64,
     /// Most runs under way at once.
-    pub at_once: u64,
+    pub max_concurrent: u64,
 }
 
 /// What would happen.
@@ -189,7 +189,7 @@ impl Simulation {
                 load.push(Busy {
                     hour,
                     started,
-                    at_once,
+                    max_concurrent: at_once,
                 });
             }
             hour = next;

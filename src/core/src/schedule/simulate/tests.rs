@@ -58,9 +58,9 @@ fn hour(minutes: u64) -> Scenario {
     }
 }
 
-fn totals(simulation: &Simulation, index: usize) -> Vec<(Fate, u64)> {
+fn totals(simulation: &Simulation, index: usize) -> Vec<(SlotStatus, u64)> {
     let totals = simulation.schedules[index].totals.iter();
-    totals.map(|(fate, count)| (*fate, *count)).collect()
+    totals.map(|(status, count)| (*status, *count)).collect()
 }
 
 /// Minutes from midnight at which runs started and ended.
@@ -81,7 +81,7 @@ fn both_ends_of_the_range_are_exact() {
     let schedules = [planned("w/a", "*/15 * * * *", Policy::default())];
     let simulation = simulate(&schedules, &hour(15)).unwrap();
     // 0, 15, 30, 45; not 60. A run that ends when the next is due is not met.
-    assert_eq!(totals(&simulation, 0), [(Fate::Ran, 4)]);
+    assert_eq!(totals(&simulation, 0), [(SlotStatus::Ran, 4)]);
     assert!(simulation.overlaps.is_empty());
     assert_eq!(spans(&simulation)[3], (45, Some(45), None));
 }
@@ -93,11 +93,11 @@ fn a_due_time_that_meets_a_run_is_skipped() {
     // 0 runs until 25, 30 until 55; 10, 20, 40 and 50 are left out.
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 2), (Fate::SkippedOverlap, 4)]
+        [(SlotStatus::Ran, 2), (SlotStatus::SkippedOverlap, 4)]
     );
     let met = &simulation.overlaps[2];
     assert_eq!(met.due, at("2026-03-02T00:40:00Z"));
-    assert_eq!(met.met, [at("2026-03-02T00:30:00Z")]);
+    assert_eq!(met.overlapped, [at("2026-03-02T00:30:00Z")]);
     assert_eq!((met.then, simulation.overlaps.len()), (Met::Skipped, 4));
 }
 
@@ -117,7 +117,7 @@ fn one_waits_and_the_next_are_skipped() {
     );
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 4), (Fate::SkippedOverlap, 2)]
+        [(SlotStatus::Ran, 4), (SlotStatus::SkippedOverlap, 2)]
     );
 }
 
@@ -153,18 +153,18 @@ fn the_next_ends_the_other_or_runs_beside_it() {
             (40, Some(40), None)
         ]
     );
-    assert_eq!(simulation.schedules[0].cut_short, 2);
+    assert_eq!(simulation.schedules[0].terminated, 2);
     let schedules = [planned("w/a", "*/20 * * * *", overlap(Overlap::AllowAll))];
     let scenario = hour(45);
     let simulation = simulate(&schedules, &scenario).unwrap();
-    assert_eq!(simulation.overlaps[1].met.len(), 2);
+    assert_eq!(simulation.overlaps[1].overlapped.len(), 2);
     let load = simulation.load(scenario.from, scenario.to);
     assert_eq!(
         load,
         [Busy {
             hour: scenario.from,
             started: 3,
-            at_once: 3
+            max_concurrent: 3
         }]
     );
 }
@@ -184,14 +184,14 @@ fn what_follows_runs_when_the_other_has_ended() {
     let simulation = simulate(&schedules, &scenario).unwrap();
     // Runs of `a` at 0 and 20 are ended by the next, that of 40 does not end in this hour.
     assert_eq!(totals(&simulation, 1), []);
-    assert_eq!(totals(&simulation, 4), [(Fate::Ran, 2)]);
+    assert_eq!(totals(&simulation, 4), [(SlotStatus::Ran, 2)]);
     scenario.durations.insert("w/a".to_owned(), 5 * MINUTE);
     let simulation = simulate(&schedules, &scenario).unwrap();
     // Each of the three ends after 5 minutes, `b` a minute later.
-    assert_eq!(totals(&simulation, 1), [(Fate::Ran, 3)]);
+    assert_eq!(totals(&simulation, 1), [(SlotStatus::Ran, 3)]);
     assert_eq!(totals(&simulation, 2), []);
     assert!(simulation.schedules[2].never_due.is_some());
-    assert_eq!(totals(&simulation, 3), [(Fate::Ran, 3)]);
+    assert_eq!(totals(&simulation, 3), [(SlotStatus::Ran, 3)]);
     let follower = simulation.runs.iter().find(|run| run.schedule == "w/d");
     assert_eq!(follower.unwrap().due, at("2026-03-02T00:06:00Z"));
 }
@@ -223,7 +223,7 @@ fn every_policy_is_the_engines_own() {
     let simulation = simulate(&schedules, &scenario).unwrap();
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 22), (Fate::BlockedHours, 2)]
+        [(SlotStatus::Ran, 22), (SlotStatus::BlockedHours, 2)]
     );
     let row = &simulation.schedules[0].rows[0];
     assert_eq!(
@@ -235,8 +235,8 @@ fn every_policy_is_the_engines_own() {
         )
     );
     // Two of five are left, the first at 10.
-    assert_eq!(totals(&simulation, 1), [(Fate::Ran, 2)]);
-    assert_eq!(totals(&simulation, 2), [(Fate::Paused, 4)]);
+    assert_eq!(totals(&simulation, 1), [(SlotStatus::Ran, 2)]);
+    assert_eq!(totals(&simulation, 2), [(SlotStatus::Paused, 4)]);
     assert_eq!(
         simulation.schedules[2].rows[0].reason.as_deref(),
         Some("holidays")
@@ -268,24 +268,35 @@ fn what_no_daemon_was_there_for_is_caught_up_as_the_policy_says() {
     let simulation = simulate(&schedules, &scenario).unwrap();
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 3), (Fate::CaughtUp, 1), (Fate::Missed, 2)]
+        [
+            (SlotStatus::Ran, 3),
+            (SlotStatus::CaughtUp, 1),
+            (SlotStatus::Missed, 2)
+        ]
     );
     // 15 is older than 20 minutes; 25 and 35 run one after the other.
     assert_eq!(
         totals(&simulation, 1),
-        [(Fate::Ran, 3), (Fate::CaughtUp, 2), (Fate::Missed, 1)]
+        [
+            (SlotStatus::Ran, 3),
+            (SlotStatus::CaughtUp, 2),
+            (SlotStatus::Missed, 1)
+        ]
     );
     let late: Vec<_> = simulation
         .runs
         .iter()
-        .filter(|run| run.schedule == "w/all" && run.fate == Fate::CaughtUp)
+        .filter(|run| run.schedule == "w/all" && run.status == SlotStatus::CaughtUp)
         .map(|run| run.started_at.unwrap())
         .collect();
     assert_eq!(
         late,
         [at("2026-03-02T00:40:00Z"), at("2026-03-02T00:41:00Z")]
     );
-    assert_eq!(totals(&simulation, 2), [(Fate::Ran, 3), (Fate::Missed, 3)]);
+    assert_eq!(
+        totals(&simulation, 2),
+        [(SlotStatus::Ran, 3), (SlotStatus::Missed, 3)]
+    );
 }
 
 #[test]
@@ -304,7 +315,7 @@ fn load_is_counted_by_the_hour() {
             (
                 busy.hour.rfc3339()[11..13].to_owned(),
                 busy.started,
-                busy.at_once,
+                busy.max_concurrent,
             )
         })
         .collect();
@@ -320,7 +331,7 @@ fn a_heap_of_runs_is_told_by_its_size() {
     let simulation = simulate(&schedules, &scenario).unwrap();
     assert_eq!(simulation.runs.len(), 86_400);
     let last = simulation.overlaps.last().unwrap();
-    assert_eq!((last.met.len(), last.others), (MET_MAX, 86_399));
+    assert_eq!((last.overlapped.len(), last.others), (MET_MAX, 86_399));
 }
 
 #[test]
@@ -376,14 +387,17 @@ fn runs_under_way_are_met_until_they_have_lasted_as_long_as_others() {
     // The one under way ends at 00:15, the run of 00:20 at 00:45.
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 2), (Fate::SkippedOverlap, 4)]
+        [(SlotStatus::Ran, 2), (SlotStatus::SkippedOverlap, 4)]
     );
     let first = &simulation.runs[0];
     assert!(first.under_way && !simulation.runs[1].under_way);
     assert_eq!(first.ended_at, Some(at("2026-03-02T00:15:00Z")));
-    assert_eq!(simulation.overlaps[0].met, [at("2026-03-01T23:50:00Z")]);
+    assert_eq!(
+        simulation.overlaps[0].overlapped,
+        [at("2026-03-01T23:50:00Z")]
+    );
     let load = simulation.load(scenario.from, scenario.to);
-    assert_eq!((load[0].started, load[0].at_once), (2, 1));
+    assert_eq!((load[0].started, load[0].max_concurrent), (2, 1));
     // It has lasted longer already.
     let scenario = Scenario {
         otherwise_ms: 5 * MINUTE,

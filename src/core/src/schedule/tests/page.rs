@@ -1,4 +1,4 @@
-//! The tables of `docs/schedules.md` say what the program does.
+//! The tables of `docs/reference/schedule.md` say what the program does.
 
 use chrono::{DateTime, NaiveDate};
 
@@ -8,7 +8,7 @@ use crate::schedule::{Expression, Recurrence, words};
 
 /// Cells of the rows below that head.
 fn rows(head: &str) -> Vec<Vec<String>> {
-    let page = include_str!("../../../../../docs/schedules.md");
+    let page = include_str!("../../../../../docs/reference/schedule.md");
     let (_, below) = page.split_once(head).expect("a table with that head");
     let rows: Vec<Vec<String>> = below
         .lines()

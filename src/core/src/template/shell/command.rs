@@ -248,7 +248,7 @@ impl Reader<'_> {
                     } else if words.is_empty() && !self.bash() {
                         return self.only_in_bash("`name=(…)` is an array of bash");
                     } else {
-                        return doubt(self.at, "a parenthesis stands among words");
+                        return doubt(self.at, "a parenthesis is among words");
                     }
                 }
                 Some(_) if self.redirects() => self.redirection(&own)?,
@@ -283,7 +283,7 @@ impl Reader<'_> {
         self.at += 1;
         self.blanks();
         if self.peek() != Some(b')') {
-            return doubt(start, "a parenthesis stands behind a word");
+            return doubt(start, "a parenthesis follows a word");
         }
         self.at += 1;
         self.blank_lines()?;

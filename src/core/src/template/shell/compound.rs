@@ -36,7 +36,7 @@ impl Reader<'_> {
                 self.blank_lines()?;
                 self.command()?;
             }
-            _ => return doubt(from, "a reserved word stands where a command is expected"),
+            _ => return doubt(from, "a reserved word is in the place of a command"),
         }
         let range = index..self.out.commands.len();
         loop {

@@ -31,7 +31,7 @@ pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Message> {
     Some(match &slot.place {
         Place::Arithmetic | Place::NumericCondition if kind != Kind::Integer => message(
             "arithmetic_needs_integer",
-            "`%N` stands in arithmetic, where the shell would run what it finds in a value",
+            "`%N` is in arithmetic, where the shell would run what it finds in a value",
             "declare the input as a number with whole bounds, or compute with another program",
         ),
         Place::Redirect
@@ -64,12 +64,12 @@ fn refused(refusal: Refusal) -> Message {
         ),
         Refusal::Subscript => message(
             "placeholder_in_subscript",
-            "`%N` stands in a subscript, where the shell would run what it finds in a value",
+            "`%N` is in a subscript, where the shell would run what it finds in a value",
             "loop over the elements, or keep the data in a file",
         ),
         Refusal::Operator => message(
             "placeholder_in_expansion",
-            "`%N` stands in a part of an expansion that reads it a second time",
+            "`%N` is in a part of an expansion that reads it a second time",
             "assign the value to a variable first, and use that",
         ),
         Refusal::Descriptor => message(
@@ -79,7 +79,7 @@ fn refused(refusal: Refusal) -> Message {
         ),
         Refusal::Delimiter => message(
             "placeholder_as_delimiter",
-            "`%N` stands in the delimiter of a here-document",
+            "`%N` is in the delimiter of a here-document",
             "use a fixed word",
         ),
         Refusal::QuotedHereDoc => message(
@@ -89,7 +89,7 @@ fn refused(refusal: Refusal) -> Message {
         ),
         Refusal::Backticks => message(
             "placeholder_in_backticks",
-            "`%N` stands between backticks with a backslash, which is read twice",
+            "`%N` is between backticks with a backslash, which is read twice",
             "write `$(…)`",
         ),
         Refusal::AngleAmbiguous => message(
@@ -115,7 +115,7 @@ pub(super) fn role(role: &Role, kind: Kind, inert: bool) -> Option<Message> {
         ),
         Role::Code(remedy) if !inert => message(
             "placeholder_in_code",
-            "`%N` stands in text that is read as a program",
+            "`%N` is in text that is read as a program",
             &format!("{remedy}. {INERT}"),
         ),
         Role::VariableName => refused(Refusal::VariableName),
@@ -240,7 +240,7 @@ pub(super) fn doubtful(text: &str, range: Range<usize>, doubt: Doubt, line: usiz
         "unread_shell",
         range,
         format!(
-            "`{written}` stands behind a point that cannot be read with certainty: {}, in line {line}",
+            "`{written}` follows a point that cannot be read with certainty: {}, in line {line}",
             doubt.why
         ),
         doubt.hint,

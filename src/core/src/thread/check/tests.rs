@@ -34,7 +34,7 @@ fn thread(masker: &Masker) -> Thread {
             text: "between".to_owned(),
             continued: false,
             lossy: false,
-            rewrites: 0,
+            carriage_returns: 0,
         });
     }
     let document = document(
@@ -113,12 +113,9 @@ fn every_accident_of_a_log_is_told_with_its_place() {
         ),
         (
             |lines| drop(lines.remove(5)),
-            "line 6 stands where line 5 is due",
+            "line 6 is where line 5 is due",
         ),
-        (
-            |lines| lines.swap(7, 8),
-            "line 8 stands where line 7 is due",
-        ),
+        (|lines| lines.swap(7, 8), "line 8 is where line 7 is due"),
         (
             |lines| lines.truncate(29),
             "its log is cut off: 29 of 31 lines are there",
@@ -137,7 +134,7 @@ fn every_accident_of_a_log_is_told_with_its_place() {
         ),
         (
             |lines| lines.push(lines[30].clone()),
-            "line 30 stands where line 31 is due",
+            "line 30 is where line 31 is due",
         ),
         (
             |lines| {

@@ -8,7 +8,7 @@ fn output(text: &str) -> Content {
         text: text.to_owned(),
         continued: false,
         lossy: false,
-        rewrites: 0,
+        carriage_returns: 0,
     }
 }
 
@@ -210,4 +210,32 @@ fn no_bytes_make_the_reader_panic() {
         let _ = verify("T", &broken);
         let _ = rebuild("T", &broken);
     }
+}
+
+#[test]
+fn a_line_of_an_earlier_version_says_how_often_it_was_rewritten() {
+    let (at, masker) = (Timestamp::default(), Masker::default());
+    let (mut chain, mut line) = (Chain::start("T-x"), Vec::new());
+    let content = Content::Output {
+        source: Source::Stdout,
+        text: "100 %".to_owned(),
+        continued: false,
+        lossy: false,
+        carriage_returns: 7,
+    };
+    chain.append(at, 1, content, &masker, &mut line).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    let earlier = line.replace("carriage_returns", "rewrites");
+    assert_ne!(line, earlier);
+    let read = read_loose(earlier.trim_end().as_bytes(), 0).unwrap();
+    assert!(
+        matches!(
+            read.content,
+            Content::Output {
+                carriage_returns: 7,
+                ..
+            }
+        ),
+        "{read:?}"
+    );
 }

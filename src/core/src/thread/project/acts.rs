@@ -2,10 +2,10 @@
 
 use crate::machine::{Entry, Event};
 use crate::model::RunSpec;
-use crate::protocol::ActView;
+use crate::protocol::AuditEntry;
 
 /// What somebody did by this entry; nobody does anything by most.
-pub(super) fn of(entry: &Entry, spec: &RunSpec) -> Option<ActView> {
+pub(super) fn of(entry: &Entry, spec: &RunSpec) -> Option<AuditEntry> {
     let (act, by, note) = match &entry.event {
         Event::Submitted { .. } => ("submitted", Some(&spec.submitted_by), None),
         Event::CancelRequested { by, .. } => ("cancelled", Some(by), None),
@@ -16,9 +16,9 @@ pub(super) fn of(entry: &Entry, spec: &RunSpec) -> Option<ActView> {
         Event::Discarded { by } => ("discarded", by.as_ref(), None),
         _ => return None,
     };
-    Some(ActView {
+    Some(AuditEntry {
         at: entry.at,
-        act: act.to_owned(),
+        action: act.to_owned(),
         by: by.cloned(),
         note: note.filter(|note| !note.is_empty()).cloned(),
         run: None,

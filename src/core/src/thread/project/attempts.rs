@@ -82,7 +82,7 @@ fn ended_because(before: &Run) -> Option<Failure> {
         return None;
     };
     let (code, message) = match ending {
-        Ending::Cancelled(_) => ("cancelled", "somebody asked to end it"),
+        Ending::Cancelled(_) => ("cancelled", "a user cancelled it"),
         Ending::RuntimeExhausted => ("max_runtime", "the limit of all attempts was reached"),
         Ending::Interrupted => ("interrupted", "the engine was stopped while it ran"),
     };

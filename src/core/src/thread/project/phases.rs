@@ -17,11 +17,11 @@ pub(super) fn push(phases: &mut Vec<PhaseView>, entry: &Entry, after: &Run) {
     };
     // Who waits goes on waiting, whichever engine it waits for.
     let goes_on = now.as_ref().is_some_and(|now| is_same(last, now));
-    if goes_on && (last.waits || !was_lost) {
+    if goes_on && (last.waiting || !was_lost) {
         return;
     }
     last.end = Some(entry.at);
-    last.lost = was_lost && !last.waits;
+    last.owner_lost = was_lost && !last.waiting;
     phases.extend(now);
 }
 
@@ -38,11 +38,11 @@ fn current(at: Timestamp, run: &Run) -> Option<PhaseView> {
     (!run.is_finished()).then(|| PhaseView {
         attempt: facts.attempts,
         phase,
-        waits: waits(run),
+        waiting: waits(run),
         waiting_for,
         begin: at,
         end: None,
-        lost: false,
+        owner_lost: false,
     })
 }
 

@@ -2,10 +2,10 @@
 
 use super::super::super::request::Request;
 use super::bench::*;
-use super::schedules::{HOUR_MS, fates, hourly, put, rows, state, turn_until};
+use super::schedules::{HOUR_MS, hourly, put, rows, state, statuses, turn_until};
 use super::*;
 use crate::model::schedule::{
-    CatchUp, CatchUpMode, Fate, Overlap, Policy, Schedule, SlotRow, Trigger,
+    CatchUp, CatchUpMode, Overlap, Policy, Schedule, SlotRow, SlotStatus, Trigger,
 };
 use crate::scheduler::EVALUATIONS_MAX;
 use crate::store::{Batch, Write};
@@ -68,7 +68,7 @@ fn a_full_queue_keeps_a_due_time_and_it_runs_when_there_is_room() {
     }
     turn_until(&mut bench, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!((row.fate, row.count), (Fate::Ran, Some(1)));
+    assert_eq!((row.status, row.count), (SlotStatus::Ran, Some(1)));
     assert_eq!(row.from, before.anchor.plus_millis(HOUR_MS));
 }
 
@@ -98,7 +98,7 @@ fn a_due_time_that_never_found_room_says_so() {
     bench.clock.advance(2 * 60_000);
     turn_until(&mut bench, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!((row.fate, row.count), (Fate::Missed, Some(1)));
+    assert_eq!((row.status, row.count), (SlotStatus::Missed, Some(1)));
     let why = row.reason.unwrap();
     assert!(why.contains("wait"), "{why}");
 }
@@ -111,20 +111,24 @@ fn old_rows_go_and_stay_counted() {
     first.core.pool.close();
     let mut kept = state(&store);
     let at = |hours: u64| kept.anchor.plus_millis(hours * HOUR_MS);
-    let fate = |hours: u64| match hours % 2 {
-        0 => Fate::Paused,
-        _ => Fate::SkippedOverlap,
+    let status = |hours: u64| match hours % 2 {
+        0 => SlotStatus::Paused,
+        _ => SlotStatus::SkippedOverlap,
     };
     let writes = (1..=FULL).map(|hours| Write::Slot {
         schedule: "w/s".to_owned(),
-        row: SlotRow::one(at(hours), fate(hours), at(hours)),
+        row: SlotRow::one(at(hours), status(hours), at(hours)),
     });
     let writes = writes.collect();
     let (last, now) = (at(FULL), at(FULL + 1));
     store.commit(&Batch { writes }).unwrap();
     kept.cursor = last;
     kept.rows = FULL;
-    kept.totals = [(Fate::Paused, FULL / 2), (Fate::SkippedOverlap, FULL / 2)].into();
+    kept.totals = [
+        (SlotStatus::Paused, FULL / 2),
+        (SlotStatus::SkippedOverlap, FULL / 2),
+    ]
+    .into();
     let anchor = kept.anchor;
     let writes = vec![Write::Schedule {
         id: "w/s".to_owned(),
@@ -150,9 +154,9 @@ fn old_rows_go_and_stay_counted() {
     assert_eq!(rows[0].from, anchor.plus_millis((gone + 1) * HOUR_MS));
     let until = anchor.plus_millis(gone * HOUR_MS);
     assert_eq!(state.trimmed_until, Some(until));
-    assert_eq!(state.totals[&Fate::Paused], FULL / 2);
-    assert_eq!(state.totals[&Fate::SkippedOverlap], FULL / 2);
-    assert_eq!(state.totals[&Fate::Ran], 1);
+    assert_eq!(state.totals[&SlotStatus::Paused], FULL / 2);
+    assert_eq!(state.totals[&SlotStatus::SkippedOverlap], FULL / 2);
+    assert_eq!(state.totals[&SlotStatus::Ran], 1);
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn very_many_times_leave_the_state_small() {
     assert!(serde_json::to_string(&first).unwrap().len() < 512);
     bench.clock.advance(60_000);
     turn_until(&mut bench, &store, 1);
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
     assert!(serde_json::to_string(&state(&store)).unwrap().len() < 512);
     // One time less, and the schedule counts from now on.
     put(&mut bench, vec![listed(999)]);
@@ -251,7 +255,7 @@ fn a_due_time_does_not_wait_for_the_first_looks_at_very_many_schedules() {
     bench.core.turn(Mail::default()).unwrap();
     assert_eq!(bench.core.preparing, 1);
     turn_until(&mut bench, &store, 1);
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
     // The others were looked at meanwhile, and are all in the end.
     assert_eq!(bench.core.next_wait(), Duration::ZERO);
     while bench.core.next_wait() == Duration::ZERO {

@@ -3,7 +3,7 @@
 use super::bench::*;
 use super::schedules::*;
 use super::*;
-use crate::model::schedule::{Fate, Occurrence, Overlap, Pause, Policy, SlotRow};
+use crate::model::schedule::{Occurrence, Overlap, Pause, Policy, SlotRow, SlotStatus};
 use crate::protocol::SlotView;
 use crate::request::{ManualTrigger, Request};
 use crate::schedule::Overrides;
@@ -59,10 +59,10 @@ fn pause(bench: &mut Bench, wanted: bool) {
     bench.turn().unwrap();
 }
 
-fn spans(rows: &[SlotRow], from: Timestamp) -> Vec<(i64, i64, Fate, Option<u64>)> {
+fn spans(rows: &[SlotRow], from: Timestamp) -> Vec<(i64, i64, SlotStatus, Option<u64>)> {
     let hours = |at: Timestamp| (at.millis() - from.millis()) / HOUR;
     rows.iter()
-        .map(|row| (hours(row.from), hours(row.to), row.fate, row.count))
+        .map(|row| (hours(row.from), hours(row.to), row.status, row.count))
         .collect()
 }
 
@@ -73,11 +73,11 @@ fn a_run_now_has_its_row_and_leaves_the_due_times_alone() {
     put(&mut bench, vec![hourly(Policy::default())]);
     bench.clock.advance(HOUR_MS / 2);
     let row = trigger(&mut bench, None, None, Overrides::default()).unwrap();
-    assert_eq!(row.fate, Fate::Ran);
+    assert_eq!(row.status, SlotStatus::Ran);
     bench.settle(row.run.unwrap()).unwrap();
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 2);
-    assert_eq!(fates(&store).len(), 2);
+    assert_eq!(statuses(&store).len(), 2);
     assert_eq!(state(&store).actions, 2);
 }
 
@@ -155,12 +155,15 @@ fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
     let (mut bench, begun) = paused_for_five_hours(&store, &world);
     pause(&mut bench, false);
     turn_until(&mut bench, &store, 1);
-    assert_eq!(spans(&rows(&store), begun), [(1, 5, Fate::Paused, Some(5))]);
+    assert_eq!(
+        spans(&rows(&store), begun),
+        [(1, 5, SlotStatus::Paused, Some(5))]
+    );
     let at = |hour: i64| Some(Timestamp::from_millis(begun.millis() + hour * HOUR));
     let all = Some(Overlap::BufferAll);
     let mut backfill = |hour| trigger(&mut bench, at(hour), all, Overrides::default());
     let row = backfill(3).unwrap();
-    assert_eq!(row.fate, Fate::Backfilled);
+    assert_eq!(row.status, SlotStatus::Backfilled);
     let again = backfill(3).unwrap_err();
     assert_eq!(again.code, "has_run");
     assert_eq!(backfill(6).unwrap_err().code, "not_decided");
@@ -169,20 +172,20 @@ fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
     assert_eq!(
         spans(&rows(&store), begun),
         [
-            (1, 1, Fate::Backfilled, Some(1)),
-            (2, 2, Fate::Paused, Some(1)),
-            (3, 3, Fate::Backfilled, Some(1)),
-            (4, 4, Fate::Paused, Some(1)),
-            (5, 5, Fate::Backfilled, Some(1)),
+            (1, 1, SlotStatus::Backfilled, Some(1)),
+            (2, 2, SlotStatus::Paused, Some(1)),
+            (3, 3, SlotStatus::Backfilled, Some(1)),
+            (4, 4, SlotStatus::Paused, Some(1)),
+            (5, 5, SlotStatus::Backfilled, Some(1)),
         ]
     );
     let known = state(&store);
     assert_eq!(known.rows, 5);
-    assert_eq!(known.totals[&Fate::Paused], 2);
-    assert_eq!(known.totals[&Fate::Backfilled], 3);
+    assert_eq!(known.totals[&SlotStatus::Paused], 2);
+    assert_eq!(known.totals[&SlotStatus::Backfilled], 3);
     // Before the schedule was known nothing was due, and it may run all the same.
     let before = trigger(&mut bench, at(-2), all, Overrides::default()).unwrap();
-    assert_eq!(before.fate, Fate::Backfilled);
+    assert_eq!(before.status, SlotStatus::Backfilled);
     let odd = Some(Timestamp::from_millis(begun.millis() + HOUR / 2));
     let refused = trigger(&mut bench, odd, all, Overrides::default()).unwrap_err();
     assert_eq!(refused.code, "no_due_time");
@@ -259,7 +262,7 @@ fn rows_of_another_definition_are_not_divided() {
     });
     put(&mut bench, vec![other]);
     let before = rows(&store);
-    assert_eq!(spans(&before, begun), [(1, 5, Fate::Paused, Some(5))]);
+    assert_eq!(spans(&before, begun), [(1, 5, SlotStatus::Paused, Some(5))]);
     pause(&mut bench, false);
     let at = Some(Timestamp::from_millis(begun.millis() + 3 * HOUR));
     let all = Some(Overlap::BufferAll);
@@ -285,7 +288,7 @@ fn what_another_definition_left_is_not_looked_through() {
         schedule: "w/s".to_owned(),
         row: SlotRow {
             run: Some(RunId::following(None, minute(number), 1)),
-            ..SlotRow::one(minute(number), Fate::Ran, minute(number))
+            ..SlotRow::one(minute(number), SlotStatus::Ran, minute(number))
         },
     };
     let mut left = Batch::default();
@@ -308,5 +311,5 @@ fn what_another_definition_left_is_not_looked_through() {
         .find(|n| due(*n).unwrap() < minute(400))
         .unwrap();
     let row = trigger(&mut bench, due(early), all, Overrides::default()).unwrap();
-    assert_eq!(row.fate, Fate::Backfilled);
+    assert_eq!(row.status, SlotStatus::Backfilled);
 }

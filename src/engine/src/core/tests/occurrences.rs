@@ -3,7 +3,7 @@
 use super::bench::*;
 use super::schedules::*;
 use super::*;
-use crate::model::schedule::{AfterWhen, Fate, Overlap, Policy, Schedule, Trigger};
+use crate::model::schedule::{AfterWhen, Overlap, Policy, Schedule, SlotStatus, Trigger};
 use crate::request::Request;
 
 /// A schedule that follows runs of the skill of every run on the bench.
@@ -77,7 +77,7 @@ fn a_run_that_ends_is_followed_as_its_end_says() {
         }
         turn_until(&mut bench, &store, 1);
         let row = rows(&store).remove(0);
-        assert_eq!(row.fate, Fate::Ran);
+        assert_eq!(row.status, SlotStatus::Ran);
         let follows = store.spec(row.run.unwrap()).unwrap().unwrap();
         assert_eq!(follows.scheduled.unwrap().after, Some(first.run));
         assert!(state(&store).pending.is_empty());
@@ -110,7 +110,7 @@ fn what_ended_while_no_daemon_was_there_is_followed_once() {
         daemon.recover(&store).unwrap();
         put(&mut daemon, vec![follower(AfterWhen::Succeeded)]);
         turn_until(&mut daemon, &store, 1);
-        assert_eq!(fates(&store), [Fate::Ran]);
+        assert_eq!(statuses(&store), [SlotStatus::Ran]);
         daemon.core.pool.close();
     }
 }
@@ -151,7 +151,11 @@ fn an_engine_that_is_lost_at_any_commit_follows_a_run_once() {
             for _ in 0..20 {
                 next.turn().unwrap();
             }
-            assert_eq!(fates(&store), [Fate::Ran], "commit {nth} {place:?}");
+            assert_eq!(
+                statuses(&store),
+                [SlotStatus::Ran],
+                "commit {nth} {place:?}"
+            );
             next.core.pool.close();
         }
     }
@@ -174,7 +178,7 @@ fn what_is_seen_first_is_no_occurrence_and_each_change_is_one() {
     let run = rows(&store)[0].run.unwrap();
     bench.settle(run).unwrap();
     probe(&mut bench);
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn what_a_run_changes_itself_starts_no_other() {
     for _ in 0..20 {
         bench.turn().unwrap();
     }
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
     let _answer = bench.ask(Request::Cancel {
         run,
         kind: CancelKind::Now,
@@ -202,7 +206,10 @@ fn what_a_run_changes_itself_starts_no_other() {
     });
     bench.settle(run).unwrap();
     turn_until(&mut bench, &store, 2);
-    assert_eq!(fates(&store), [Fate::Ran, Fate::SkippedOverlap]);
+    assert_eq!(
+        statuses(&store),
+        [SlotStatus::Ran, SlotStatus::SkippedOverlap]
+    );
     let why = rows(&store)[1].reason.clone().unwrap();
     assert!(why.contains("while a run of the schedule itself"), "{why}");
     probe(&mut bench);
@@ -224,7 +231,7 @@ fn what_changed_while_nobody_looked_counts_and_what_cannot_be_seen_says_why() {
     see(&next, "b");
     put(&mut next, vec![watcher(Overlap::Skip)]);
     turn_until(&mut next, &store, 1);
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
     let mut blind = watcher(Overlap::Skip);
     Arc::make_mut(&mut blind.inputs).clear();
     put(&mut next, vec![blind]);
@@ -232,7 +239,7 @@ fn what_changed_while_nobody_looked_counts_and_what_cannot_be_seen_says_why() {
     next.settle(run).unwrap();
     turn_until(&mut next, &store, 2);
     let row = rows(&store).remove(1);
-    assert_eq!(row.fate, Fate::BlockedConfig);
+    assert_eq!(row.status, SlotStatus::BlockedConfig);
     assert_eq!(row.reason.as_deref(), Some("nothing to see"));
 }
 
@@ -252,8 +259,8 @@ fn a_clock_that_steps_back_holds_nothing_up() {
     see(&bench, "c");
     probe(&mut bench);
     turn_until(&mut bench, &store, 2);
-    let fates: Vec<Fate> = rows(&store).iter().map(|row| row.fate).collect();
-    assert_eq!(fates, [Fate::Ran, Fate::Ran]);
+    let statuses: Vec<SlotStatus> = rows(&store).iter().map(|row| row.status).collect();
+    assert_eq!(statuses, [SlotStatus::Ran, SlotStatus::Ran]);
 }
 
 #[test]
@@ -276,9 +283,9 @@ fn an_occurrence_that_waits_keeps_its_turn_beside_what_cannot_be_seen() {
     put(&mut bench, vec![late.clone()]);
     probe(&mut bench);
     assert!(
-        fates(&store)
+        statuses(&store)
             .iter()
-            .all(|fate| *fate == Fate::BlockedConfig)
+            .all(|status| *status == SlotStatus::BlockedConfig)
     );
     assert_eq!(state(&store).pending.len(), 1);
     late.inputs = watcher(Overlap::Skip).inputs.clone();
@@ -288,7 +295,10 @@ fn an_occurrence_that_waits_keeps_its_turn_beside_what_cannot_be_seen() {
         bench.inbox.wait(Duration::from_millis(5));
         bench.turn().unwrap();
     }
-    assert!(fates(&store).contains(&Fate::CaughtUp) || fates(&store).contains(&Fate::Ran));
+    assert!(
+        statuses(&store).contains(&SlotStatus::CaughtUp)
+            || statuses(&store).contains(&SlotStatus::Ran)
+    );
     assert!(state(&store).pending.is_empty());
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::model::Place;
 use crate::model::SkillRef;
 use crate::model::schedule::{
-    Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow, Trigger,
+    Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow, SlotStatus, Trigger,
 };
 
 pub(crate) const HOUR_MS: u64 = 3_600_000;
@@ -51,8 +51,8 @@ pub(super) fn rows(store: &MemoryStore) -> Vec<SlotRow> {
     rows
 }
 
-pub(crate) fn fates(store: &MemoryStore) -> Vec<Fate> {
-    rows(store).iter().map(|row| row.fate).collect()
+pub(crate) fn statuses(store: &MemoryStore) -> Vec<SlotStatus> {
+    rows(store).iter().map(|row| row.status).collect()
 }
 
 pub(super) fn state(store: &MemoryStore) -> ScheduleState {
@@ -62,7 +62,7 @@ pub(super) fn state(store: &MemoryStore) -> ScheduleState {
     found.unwrap()
 }
 
-/// Turns until the newest row is of this fate.
+/// Turns until the newest row is of this status.
 pub(super) fn turn_until(bench: &mut Bench, store: &MemoryStore, count: usize) {
     for _ in 0..10_000 {
         if rows(store).len() >= count && bench.core.preparing == 0 {
@@ -87,7 +87,7 @@ fn a_due_time_runs_once_and_its_row_names_the_run() {
     bench.clock.advance(1_000);
     turn_until(&mut bench, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!((row.fate, row.count), (Fate::Ran, Some(1)));
+    assert_eq!((row.status, row.count), (SlotStatus::Ran, Some(1)));
     let run = row.run.unwrap();
     assert_eq!(row.from, state(&store).cursor);
     let spec = store.spec(run).unwrap().unwrap();
@@ -131,7 +131,7 @@ fn an_engine_that_is_lost_at_any_commit_of_a_due_time_runs_it_once() {
             turn_until(&mut next, &store, 1);
             let rows = rows(&store);
             assert_eq!(rows.len(), 1, "commit {nth} {place:?}");
-            assert_eq!(rows[0].fate, Fate::Ran);
+            assert_eq!(rows[0].status, SlotStatus::Ran);
             let run = rows[0].run.unwrap();
             if next.core.holds(run) {
                 next.settle(run).unwrap();
@@ -146,9 +146,12 @@ fn an_engine_that_is_lost_at_any_commit_of_a_due_time_runs_it_once() {
 #[test]
 fn a_run_that_goes_on_is_skipped_over_or_waited_for() {
     for (overlap, wanted) in [
-        (Overlap::Skip, vec![Fate::Ran, Fate::SkippedOverlap]),
-        (Overlap::BufferOne, vec![Fate::Ran, Fate::Ran]),
-        (Overlap::CancelOther, vec![Fate::Ran, Fate::Ran]),
+        (
+            Overlap::Skip,
+            vec![SlotStatus::Ran, SlotStatus::SkippedOverlap],
+        ),
+        (Overlap::BufferOne, vec![SlotStatus::Ran, SlotStatus::Ran]),
+        (Overlap::CancelOther, vec![SlotStatus::Ran, SlotStatus::Ran]),
     ] {
         let (store, world) = (MemoryStore::new(), Arc::default());
         let mut bench = bench(&store, &world, vec!["execute"]);
@@ -161,7 +164,7 @@ fn a_run_that_goes_on_is_skipped_over_or_waited_for() {
         turn_until(&mut bench, &store, 1);
         bench.clock.advance(HOUR_MS);
         turn_until(&mut bench, &store, 2);
-        assert_eq!(fates(&store), wanted, "{overlap:?}");
+        assert_eq!(statuses(&store), wanted, "{overlap:?}");
         let first = rows(&store)[0].run.unwrap();
         let stopped = bench.core.live[&first].run.stop_wanted();
         assert_eq!(stopped.is_some(), overlap == Overlap::CancelOther);
@@ -188,12 +191,15 @@ fn what_cannot_run_as_it_is_says_why_and_the_next_is_tried() {
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!(row.fate, Fate::BlockedConfig);
+    assert_eq!(row.status, SlotStatus::BlockedConfig);
     assert_eq!(row.reason.as_deref(), Some("no such input"));
     put(&mut bench, vec![hourly(Policy::default())]);
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 2);
-    assert_eq!(fates(&store), [Fate::BlockedConfig, Fate::Ran]);
+    assert_eq!(
+        statuses(&store),
+        [SlotStatus::BlockedConfig, SlotStatus::Ran]
+    );
 }
 
 #[test]
@@ -228,7 +234,7 @@ fn a_pause_is_kept_over_engines_and_covers_what_was_due() {
     next.clock.advance(3 * HOUR_MS);
     turn_until(&mut next, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!((row.fate, row.count), (Fate::Paused, Some(3)));
+    assert_eq!((row.status, row.count), (SlotStatus::Paused, Some(3)));
     assert_eq!(row.reason.as_deref(), Some("a holiday"));
 }
 
@@ -320,7 +326,7 @@ fn what_waits_when_a_schedule_changes_or_goes_has_its_row() {
         put(&mut bench, if is_removed { vec![] } else { vec![other] });
         let covered: u64 = rows(&store).iter().filter_map(|row| row.count).sum();
         assert_eq!((decided, covered), (0, 3), "{is_removed}");
-        assert_eq!(fates(&store), [Fate::BlockedConfig]);
+        assert_eq!(statuses(&store), [SlotStatus::BlockedConfig]);
     }
 }
 
@@ -341,10 +347,10 @@ fn due_times_beyond_the_last_action_do_not_come_back() {
     bench.clock.advance(5 * HOUR_MS);
     put(&mut bench, vec![most(5)]);
     bench.turn().unwrap();
-    assert_eq!(fates(&store), [Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran]);
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 2);
-    assert_eq!(fates(&store), [Fate::Ran, Fate::Ran]);
+    assert_eq!(statuses(&store), [SlotStatus::Ran, SlotStatus::Ran]);
 }
 
 #[test]
@@ -389,7 +395,7 @@ fn counted(store: &MemoryStore) -> (u64, u64) {
     let mut slots = 0;
     let mut take = |_, counts: crate::protocol::SlotCounts| {
         slots += counts
-            .fates()
+            .statuses()
             .values()
             .map(|count| u64::from(*count))
             .sum::<u64>();

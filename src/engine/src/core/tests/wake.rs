@@ -7,7 +7,7 @@ use super::schedules::{HOUR_MS, hourly, put};
 use super::*;
 use crate::model::SkillRef;
 use crate::model::schedule::{
-    AfterWhen, Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger,
+    AfterWhen, Overlap, Policy, Schedule, ScheduleState, SlotRow, SlotStatus, Trigger,
 };
 use crate::store::Unreadable;
 
@@ -97,7 +97,7 @@ fn a_gate_that_finds_nothing_costs_no_execution_and_loses_no_slot() {
         assert_eq!(rows.len(), 100, "{id}");
         assert!(
             rows.iter()
-                .all(|row| row.fate == Fate::Ran && row.run.is_some())
+                .all(|row| row.status == SlotStatus::Ran && row.run.is_some())
         );
         let state = state_of(&store, id);
         assert_eq!((state.failures, state.actions), (0, 100));

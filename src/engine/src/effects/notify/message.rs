@@ -36,7 +36,7 @@ impl Message {
         lines.push(format!("Workspace: {}", workspace.display()));
         let (test, title) = (telling.is_test, one_line(&words.title()));
         if test {
-            let what = "This is a test by `workerctl notify test`: nothing of it has happened.";
+            let what = "This is a test notification from `workerctl notify test`.";
             lines.insert(0, what.to_owned());
         }
         Message {
@@ -97,7 +97,7 @@ impl Words<'_> {
         match self.notice.news {
             News::Failed => match self.notice.outcome.as_deref() {
                 Some("timed_out") => format!("{subject} reached its time limit"),
-                Some("unknown") => format!("{subject} ended, and nobody knows how"),
+                Some("unknown") => format!("{subject} ended, and its outcome is unknown"),
                 _ => format!("{subject} failed"),
             },
             News::Recovered => format!("{subject} succeeded again"),
@@ -162,16 +162,18 @@ impl Words<'_> {
                 ));
             }
             News::Awaiting => {
-                lines.push(format!("Somebody can answer until {}.", self.expected_by()));
+                lines.push(format!("It can be approved until {}.", self.expected_by()));
             }
-            News::Expired => lines.push(format!("Nobody answered until {}.", self.expected_by())),
+            News::Expired => {
+                lines.push(format!("It was not approved until {}.", self.expected_by()));
+            }
         }
         lines.extend(notice.message.iter().map(|why| format!("Why: {why}")));
         lines.extend(self.output_and_branch());
-        if notices.left_out > 0 {
+        if notices.omitted > 0 {
             lines.push(format!(
                 "{} notices before it were dropped.",
-                notices.left_out
+                notices.omitted
             ));
         }
         lines.extend(self.commands());

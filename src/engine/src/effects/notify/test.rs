@@ -120,7 +120,7 @@ impl Performer {
             }
         }
         if trials.is_empty() {
-            let message = "nobody is told of this: `notify` names no way";
+            let message = "no notification is sent for this: `notify` has no channel";
             let hint = "`notify: {on_failure: {webhook: env:NAME, form: slack}}` in workerctl.yaml names one";
             return Err(Diagnostic::new(Kind::NotFound, "notify_nobody", message).hint(hint));
         }
@@ -215,8 +215,8 @@ fn told_of(trial: &Trial, answered: Result<String, String>) -> Probe {
     let hint = "a mail server brings `sendmail`, and msmtp does for a machine without one";
     let is_mail = matches!(channel, Channel::Mail { .. });
     Probe {
-        what: "notify".to_owned(),
-        works,
+        subject: "notify".to_owned(),
+        ok: works,
         message: format!("`{key}`: {channel}: {said}"),
         hints: (is_mail && !works)
             .then(|| hint.to_owned())

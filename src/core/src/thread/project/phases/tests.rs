@@ -18,7 +18,7 @@ fn phases(spec: &RunSpec, entries: &[Entry]) -> String {
             .end
             .map_or("…".to_owned(), |end| seconds(end).to_string());
         let (begin, mut text) = (seconds(one.begin), String::new());
-        for (is_so, word) in [(one.waits, " waits"), (one.lost, " lost")] {
+        for (is_so, word) in [(one.waiting, " waits"), (one.owner_lost, " lost")] {
             text.push_str(if is_so { word } else { "" });
         }
         if let Some(reason) = &one.waiting_for {
@@ -35,7 +35,7 @@ fn check(spec: &RunSpec, events: Vec<Event>, expected: &[&str]) {
     assert_eq!(phases(spec, &entries), expected.join("\n"));
     let story = Story::of(spec, &entries);
     let since_start = story.phases.iter().skip_while(|one| one.attempt == 0);
-    let worked = since_start.filter(|one| !one.waits).filter_map(|one| {
+    let worked = since_start.filter(|one| !one.waiting).filter_map(|one| {
         let end = one.end?;
         Some(end.millis_since(one.begin))
     });
@@ -259,8 +259,10 @@ fn a_landing_that_waits_is_told_apart_and_one_that_comes_later_is_an_act() {
         ],
     ];
     check(&spec, events.clone(), &expected.concat());
-    let acts = Story::of(&spec, &journal(events)).acts;
-    let told = acts.iter().map(|act| (act.act.as_str(), act.by.as_deref()));
+    let acts = Story::of(&spec, &journal(events)).audit;
+    let told = acts
+        .iter()
+        .map(|act| (act.action.as_str(), act.by.as_deref()));
     let expected = [("submitted", Some("cli uid 1000")), ("landed", Some("ada"))];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
@@ -277,8 +279,8 @@ fn acts_have_who_did_them_and_what_they_added_and_old_journals_lack_some() {
         why: "store_rebuilt".to_owned(),
     };
     let events = vec![submitted(&spec), given_up.clone(), resolved];
-    let act = Story::of(&spec, &journal(events)).acts.pop().unwrap();
-    assert_eq!((act.act.as_str(), act.by), ("resolved", None));
+    let act = Story::of(&spec, &journal(events)).audit.pop().unwrap();
+    assert_eq!((act.action.as_str(), act.by), ("resolved", None));
     assert_eq!(act.note.as_deref(), Some("looked"));
     let resolved = Event::Resolved {
         resolution: Resolution::Succeeded,
@@ -286,6 +288,6 @@ fn acts_have_who_did_them_and_what_they_added_and_old_journals_lack_some() {
         by: Some("ada".to_owned()),
     };
     let events = vec![submitted(&spec), given_up, resolved];
-    let act = Story::of(&spec, &journal(events)).acts.pop().unwrap();
+    let act = Story::of(&spec, &journal(events)).audit.pop().unwrap();
     assert_eq!(act.by.as_deref(), Some("ada"));
 }

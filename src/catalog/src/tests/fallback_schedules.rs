@@ -16,7 +16,11 @@ fn ids(catalog: &Catalog) -> Vec<&str> {
 }
 
 fn kept(catalog: &Catalog) -> Vec<&str> {
-    catalog.kept_schedules.keys().map(String::as_str).collect()
+    catalog
+        .fallback_schedules
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 /// Reads `TWO`, then another text.
@@ -37,7 +41,7 @@ fn a_broken_schedule_stays_as_it_was_until_it_is_repaired() {
     assert_eq!(second.schedules[0], first.schedules[0]);
     assert_ne!(second.schedules[1].trigger, first.schedules[1].trigger);
     assert_eq!(kept(&second), ["w/a"]);
-    assert!(second.kept_schedules["w/a"].contains("perhaps"));
+    assert!(second.fallback_schedules["w/a"].contains("perhaps"));
     assert!(codes(&second).contains(&"kept-last-good"));
     // The whole file breaks besides, and is repaired.
     workspace.write("workers/w/worker.yaml", b"worker: {id: w\n");
@@ -47,7 +51,7 @@ fn a_broken_schedule_stays_as_it_was_until_it_is_repaired() {
     workspace.write("workers/w/worker.yaml", of(TWO).as_bytes());
     let repaired = reload(&third, Options::default());
     assert_eq!(ids(&repaired), ["w/a", "w/b#x"]);
-    assert!(repaired.kept_schedules.is_empty());
+    assert!(repaired.fallback_schedules.is_empty());
     assert!(!repaired.has_errors(), "{}", show(&repaired.problems));
 }
 
@@ -119,5 +123,5 @@ fn a_former_schedule_does_not_close_a_circle() {
 #[test]
 fn a_first_reading_keeps_nothing() {
     let catalog = Workspace::of_worker(&of("  - {skill: a, cron: nonsense}\n")).load();
-    assert!(catalog.schedules.is_empty() && catalog.kept_schedules.is_empty());
+    assert!(catalog.schedules.is_empty() && catalog.fallback_schedules.is_empty());
 }
