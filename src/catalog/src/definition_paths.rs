@@ -108,9 +108,9 @@ impl Catalog {
 
 impl DefinitionPaths {
     /// Returns true if a change at this path changes what is run. `is_way`: a link or a submodule is put there, which
-    /// brings more than its own name.
-    pub fn include(&self, path: &Path, is_way: bool) -> bool {
-        self.define(path, is_way) || is_way && holds_one(&self.ways, &names::folded(path))
+    /// brings more than its own name. `is_link`: it is a link. A submodule does not move a grant or a working directory.
+    pub fn include(&self, path: &Path, is_way: bool, is_link: bool) -> bool {
+        self.define(path, is_way) || is_link && holds_one(&self.ways, &names::folded(path))
     }
 
     fn define(&self, path: &Path, is_way: bool) -> bool {

@@ -11,7 +11,10 @@ use crate::git::Checkout;
 use crate::model::protected_files::ProtectedMatcher;
 
 /// Git's modes of what brings more than its own name: a symbolic link and a submodule.
-const MODES_OF_WAYS: [u32; 2] = [0o120_000, 0o160_000];
+const MODES_OF_WAYS: [u32; 2] = [LINK, 0o160_000];
+
+/// Git's mode of a symbolic link.
+const LINK: u32 = 0o120_000;
 
 /// The restricted files of a repository.
 pub(super) struct Restricted {
@@ -69,7 +72,8 @@ impl Restricted {
         let meets =
             |named: &PathBuf| folded.starts_with(named) || is_way && named.starts_with(&folded);
         let defines = |checkout: &CheckoutPaths| {
-            checkout.definitions.include(path, is_way) || checkout.programs.iter().any(meets)
+            checkout.definitions.include(path, is_way, mode == LINK)
+                || checkout.programs.iter().any(meets)
         };
         if self.checkouts.iter().any(defines) {
             return Some("definitions_changed");
