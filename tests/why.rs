@@ -87,7 +87,7 @@ fn a_failure_its_schedule_and_its_pause_are_told_in_a_few_lines() {
         "exit code 3",
         "`workerctl logs ",
         "w/bad: 20",
-        "in the way  nothing",
+        "blocked by  nothing",
     ] {
         assert!(before.contains(wanted), "{wanted}: {before}");
     }

@@ -79,7 +79,7 @@ const HINTS: &[(&str, &str, u32, u32, &str)] = &[
         "wake: echo \"a: b\" && echo done: yes",
         "yaml-syntax",
         7,
-        17,
+        18,
         "write `wake: |`, and the command in the next line",
     ),
     (

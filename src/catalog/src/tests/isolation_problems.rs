@@ -312,7 +312,7 @@ trees: {min_free: 1.5GiB}
     write a number with a unit: `512MiB`, `1GiB`
 trees: {idle: 0s}
     E 15 duration-invalid `idle: 0s`: a duration must be greater than zero
-    write a duration above zero, such as `1s` or `15m`
+    write a duration above zero, such as `1s` or `15m`; every limit is finite, at most `366d`
 trees: {min-free: 1GiB}
     E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?

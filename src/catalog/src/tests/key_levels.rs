@@ -383,7 +383,7 @@ fn words_of_other_systems_are_answered_with_the_value_that_is_written() {
             "on: {schedule: [{cron: 7 6 * * *}]}",
             "write `schedule: \"7 6 * * *\"`",
         ),
-        (1, "on: [push]", "with your own times"),
+        (1, "on: [push]", "write `schedule: {on_commit: main}`"),
         (
             3,
             "cron_schedule: 7 6 * * *",

@@ -171,12 +171,7 @@ fn mistakes_of_yaml_are_found_at_their_line() {
             6,
             "in the column of `cwd`",
         ),
-        (
-            "  - id: a\n    run: echo a: b\n",
-            4,
-            16,
-            "put the value of `run` in double quotes",
-        ),
+        ("  - id: a\n    run: echo a: b\n", 4, 16, "write `run: |`"),
         (
             "  - id: a\n    run: \"echo \"x\"\"\n    cwd: a\n",
             4,
