@@ -139,11 +139,11 @@ enum Command {
     Daemon(daemon::Args),
     /// Open the web UI in a browser
     Web(web::Args),
-    /// Serve skills to a Model Context Protocol client on standard input and output
+    /// Serve skills to an MCP client over standard input and output
     Mcp(mcp::Args),
     /// Send a test notification
     Notify(notify::Args),
-    /// Print metrics in the Prometheus text format, or write them to a file
+    /// Print Prometheus metrics, or write them to a file
     Metrics(metrics::Args),
     /// Inspect, verify or repair the store
     Store(store::Args),

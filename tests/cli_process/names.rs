@@ -74,6 +74,19 @@ fn a_code_is_explained_from_the_documentation() {
         shown.contains("yaml-syntax") && shown.contains("problems.md"),
         "{shown}"
     );
+    // Codes of runs are named in the text.
+    for code in [
+        "recovery_failed",
+        "protected_path",
+        "rule_file",
+        "sandbox_grant",
+    ] {
+        let explained = place.output(&["explain", code]);
+        assert!(
+            text(&explained.stdout).contains(".md"),
+            "{code}: {explained:?}"
+        );
+    }
     let unknown = place.output(&["explain", "yaml-sintax"]);
     assert_eq!(unknown.status.code(), Some(3));
     assert!(text(&unknown.stderr).contains("yaml-syntax"), "{unknown:?}");

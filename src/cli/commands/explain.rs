@@ -8,25 +8,30 @@ use crate::cli::session::Session;
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind};
 
-/// Pages with tables of codes, from which the entry is printed.
-const PAGES: [(&str, &str); 4] = [
-    (
-        "docs/reference/problems.md",
-        include_str!("../../../docs/reference/problems.md"),
-    ),
-    (
-        "docs/operations.md",
-        include_str!("../../../docs/operations.md"),
-    ),
-    (
-        "docs/reference/models-agents.md",
-        include_str!("../../../docs/reference/models-agents.md"),
-    ),
-    (
-        "docs/reference/sandbox.md",
-        include_str!("../../../docs/reference/sandbox.md"),
-    ),
+/// A page with its path.
+macro_rules! page {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../../", $path)))
+    };
+}
+
+/// Pages that name codes. The entry of a code is its row in a table, or else the lines that name it.
+const PAGES: [(&str, &str); 11] = [
+    page!("docs/reference/problems.md"),
+    page!("docs/operations.md"),
+    page!("docs/at-most-once.md"),
+    page!("docs/landing.md"),
+    page!("docs/troubleshooting.md"),
+    page!("docs/reference/checks-retries.md"),
+    page!("docs/reference/inputs-outputs.md"),
+    page!("docs/reference/models-agents.md"),
+    page!("docs/reference/sandbox.md"),
+    page!("docs/reference/schedule.md"),
+    page!("docs/reference/skill.md"),
 ];
+
+/// Lines that name a code outside of the first cells of tables, at most.
+const LINES_MAX: usize = 3;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,10 +48,16 @@ struct Entry<'a> {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let code = args.code.trim_matches(['`', '[', ']']);
-    let entries: Vec<Entry<'_>> = PAGES
+    let rows = PAGES
         .iter()
-        .flat_map(|(page, text)| entries(page, text, code))
-        .collect();
+        .flat_map(|(page, text)| entries(page, text, code));
+    let mut entries: Vec<Entry<'_>> = rows.collect();
+    if entries.is_empty() {
+        let lines = PAGES
+            .iter()
+            .flat_map(|(page, text)| mentions(page, text, code));
+        entries.extend(lines.take(LINES_MAX));
+    }
     if entries.is_empty() {
         let message = format!("there is no entry for `{code}`");
         let refused = Diagnostic::new(Kind::NotFound, "code_unknown", message);
@@ -102,6 +113,24 @@ fn entries<'a>(page: &'a str, text: &'a str, code: &str) -> Vec<Entry<'a>> {
         above = line;
     }
     found
+}
+
+/// Returns the lines of a page that name a code.
+fn mentions<'a>(page: &'a str, text: &'a str, code: &str) -> impl Iterator<Item = Entry<'a>> {
+    let code = code.to_owned();
+    let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-';
+    let names = move |line: &&str| {
+        // A code also occurs within a longer text in backticks, such as `failed{record, rule_file}`.
+        line.contains('`') && line.split(is_other).any(|word| word == code)
+    };
+    let lines = text.lines().filter(names);
+    lines.map(move |line| Entry {
+        page,
+        cells: vec![(
+            "Text",
+            line.trim_start_matches("- ").trim_matches('|').trim(),
+        )],
+    })
 }
 
 /// Returns the codes in first cells of tables.
