@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::workspace::daemon::Daemon;
-use crate::workspace::{Workspace, eventually, skip};
+use crate::workspace::{Workspace, eventually, eventually_written, skip};
 
 /// Messages of the findings of `doctor` that are errors; it exits with 1 because of them.
 fn errors_of_doctor(workspace: &Workspace) -> Vec<String> {
@@ -61,9 +61,7 @@ fn a_repository_that_cannot_be_written_is_an_error() {
     let obstacles = obstacles(&workspace, "change");
     let metrics = workspace.run(&["metrics"]).stdout;
     workspace.run(&["run", "change", "-q"]);
-    let event = eventually("the failure is notified", || {
-        std::fs::read_to_string(workspace.root.join("../events")).ok()
-    });
+    let event = eventually_written("the failure", &workspace.root.join("../events"));
     daemon.stop();
     assert!(chattr("-i"));
     let message = "objects` cannot be written";

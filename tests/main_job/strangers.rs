@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::workspace::{Workspace, eventually, skip};
+use crate::workspace::{Workspace, eventually, eventually_written, skip};
 
 const SKILLS: &str = r#"
   - {id: good, description: d, run: "true"}
@@ -141,9 +141,7 @@ fn an_engine_within_what_a_lost_one_left_settles_nothing() {
     });
     daemon.kill();
     fs::write(at_home("go"), "").unwrap();
-    let code = eventually("the command within", || {
-        fs::read_to_string(at_home("code")).ok()
-    });
+    let code = eventually_written("the command within", &at_home("code"));
     let told = fs::read_to_string(at_home("told")).unwrap();
     // It hosts no engine itself; one that it hosted would refuse to settle the run that it is part of.
     match code.trim() {

@@ -409,6 +409,14 @@ pub(crate) fn wait_readable(fd: &impl std::os::fd::AsFd, patience: Duration) -> 
     }
 }
 
+/// Waits until `file` has content: a shell creates it before the program that writes to it starts.
+pub(crate) fn eventually_written(what: &str, file: &Path) -> String {
+    eventually(what, || {
+        let text = fs::read_to_string(file).ok()?;
+        (!text.is_empty()).then_some(text)
+    })
+}
+
 /// Looks again and again until there is something to answer.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;

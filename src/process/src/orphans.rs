@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
 
     /// The living processes of the run. Reaps those among our own children that are dead.
     fn find(&self, seen: &mut HashSet<(u32, u64)>) -> Vec<Stat> {
-        registry::reap_adopted();
+        registry::adopted::reap();
         let all = procfs::all();
         let by_pid: HashMap<u32, &Stat> =
             all.iter().map(|process| (process.pid, process)).collect();

@@ -38,6 +38,18 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
+    /// A child of ours that was reaped before more was asked about it.
+    pub(super) fn of_dead_child(pid: u32) -> Self {
+        Self {
+            pid,
+            state: b'X',
+            threads: 1,
+            parent: std::process::id(),
+            group: 0,
+            start: HIDDEN_START,
+        }
+    }
+
     /// The pair that names it.
     pub(super) fn identity(&self) -> (u32, u64) {
         (self.pid, self.start)
@@ -55,14 +67,26 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
     }
 }
 
-/// Reaps the child `pid` if it has ended. Does nothing if it is no child of this process.
-pub(super) fn reap(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = waitid(
-            WaitId::Pid(pid),
-            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-        );
-    }
+/// Size of the blocks in which getrusage(2) counts output.
+const BLOCK_BYTES: u64 = 512;
+
+/// Reaps the child `pid` if it has ended. Returns the bytes that it, and all that it has waited for, had the kernel write
+/// to disks. `None` if it goes on or is no child of this process.
+pub(super) fn reap(pid: u32) -> Option<u64> {
+    let number = i32::try_from(pid).ok().filter(|number| *number > 0)?;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    #[expect(
+        unsafe_code,
+        reason = "rustix does not offer wait4, which alone tells what a child wrote"
+    )]
+    // SAFETY: the kernel writes one structure to `usage`, for which zeros are a value too.
+    let (reaped, usage) = unsafe {
+        let no_status = std::ptr::null_mut();
+        let reaped = libc::wait4(number, no_status, libc::WNOHANG, usage.as_mut_ptr());
+        (reaped, usage.assume_init())
+    };
+    let blocks = u64::try_from(usage.ru_oublock).unwrap_or(0);
+    (reaped == number).then(|| blocks.saturating_mul(BLOCK_BYTES))
 }
 
 /// A child of ours that `/proc` hides (`hidepid=`, `ProtectProc=`), because it made itself not dumpable or belongs to
@@ -238,6 +262,14 @@ fn own_orphans_file() -> Option<&'static fs::File> {
     FILE.get_or_init(open).as_ref()
 }
 
+/// The children of our first thread: those that it started and those that were given to us when their parents exited.
+/// `None` if the kernel keeps no such list.
+pub(super) fn orphans() -> Option<Vec<u32>> {
+    kernel_lists_children().then_some(())?;
+    let pid = std::process::id();
+    read_children(&format!("/proc/{pid}/task/{pid}/children"))
+}
+
 /// Whether our first thread has no children but those for which `known` holds. `false` also when
 /// the kernel does not say.
 pub(super) fn no_orphans_but(known: impl Fn(u32) -> bool) -> bool {
@@ -325,12 +357,6 @@ pub(super) fn lock_limit_of(pid: u32) -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
-}
-
-/// The number that the kernel gave to the newest process of this pid namespace.
-pub(super) fn newest_pid() -> Option<u32> {
-    let text = String::from_utf8(read("/proc/loadavg")?).ok()?;
-    text.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// The inode numbers of the pipes that `pid` has open, as far as they may be read.

@@ -5,8 +5,10 @@
 //! that nobody registered here. Several commands run at once; each takes only what is its own,
 //! and what cannot be told apart waits until no other command can be its origin.
 
+pub(super) mod adopted;
+
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,13 +23,6 @@ use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
 
 static LIVE: Mutex<Vec<Arc<Live>>> = Mutex::new(Vec::new());
-
-/// The commands' tags of adopted processes, by pid and start time: they do not change, and many
-/// commands that end at once would read them over and over.
-///
-/// Held while orphans are looked at and reaped, so that none is reaped twice: its number could
-/// name another child by then.
-static ADOPTED: Mutex<BTreeMap<(u32, u64), u64>> = Mutex::new(BTreeMap::new());
 
 /// One command from just before its start to the reaping of its first process.
 ///
@@ -53,6 +48,8 @@ pub(super) struct Live {
     tagged_at: AtomicU64,
     /// Bytes that those of its processes wrote which were reaped here, after their parents had gone.
     reaped_bytes: AtomicU64,
+    /// Their number.
+    reaped: AtomicU64,
     /// Whether its first process may still run; once it has exited, nothing new stems from it but
     /// through processes that are left.
     running: AtomicBool,
@@ -63,12 +60,20 @@ const NEVER: u64 = u64::MAX;
 /// Most looks at what was forked before the first process was marked. One is the rule.
 const TAG_ROUNDS_MAX: usize = 16;
 
-/// Most looks at our children while they vanish under our eyes.
-const LISTINGS_MAX: usize = 64;
-
 impl Live {
     fn pid(&self) -> Option<u32> {
         Some(self.pid.load(Ordering::SeqCst)).filter(|pid| *pid != 0)
+    }
+
+    /// Reaps the child `pid`, a process of this command, if it has exited. Returns true if it had.
+    fn reap(&self, pid: u32) -> bool {
+        // Whoever waits for a child is given what it wrote, so this is the last moment to ask.
+        let written = procfs::reap(pid);
+        if let Some(bytes) = written {
+            self.reaped.fetch_add(1, Ordering::SeqCst);
+            self.reaped_bytes.fetch_add(bytes, Ordering::SeqCst);
+        }
+        written.is_some()
     }
 
     fn is_running(&self) -> bool {
@@ -127,6 +132,7 @@ impl Registration {
             pid: AtomicU32::new(0),
             tagged_at: AtomicU64::new(NEVER),
             reaped_bytes: AtomicU64::new(0),
+            reaped: AtomicU64::new(0),
             running: AtomicBool::new(true),
         });
         live().push(Arc::clone(&entry));
@@ -221,7 +227,7 @@ impl Registration {
                 known(&process.identity())
                     || belongs(&Evidence::of(process, mark, commands), &self.live, commands)
             };
-            found = adopted(most, |process, mark, commands| {
+            found = adopted::list(most, |process, mark, commands| {
                 let is_ours = is_ours(process, mark, commands);
                 if is_ours {
                     visit(process);
@@ -239,6 +245,11 @@ impl Registration {
     /// Bytes that processes of it wrote which were reaped here.
     pub(super) fn reaped_bytes(&self) -> u64 {
         self.live.reaped_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Number of processes of it that were reaped here.
+    pub(super) fn reaped(&self) -> u64 {
+        self.live.reaped.load(Ordering::SeqCst)
     }
 }
 
@@ -272,77 +283,6 @@ pub(super) fn origin_by_tag(pid: u32) -> Option<Origin> {
     })
 }
 
-/// Reaps adopted processes that are dead, so that a long command cannot fill the process table
-/// with them.
-pub(super) fn reap_adopted() {
-    adopted(usize::MAX, |_, _, _| false);
-}
-
-/// Our unregistered living children for which `wanted(child, its mark, live commands)` holds;
-/// the dead ones are reaped. More than `most` are not looked for.
-fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
-    let mut tags = ADOPTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut found = Vec::new();
-    for listing in 1..=LISTINGS_MAX {
-        found.clear();
-        let mut vanished = false;
-        let children = Families::now().children(std::process::id());
-        // In this order: whoever is listed above and is a command has been announced by now.
-        let commands = live().clone();
-        let newborn = Newborn::among(&commands);
-        let listed: HashSet<u32> = children.iter().copied().collect();
-        for child in children {
-            let is_command = commands.iter().any(|command| command.pid() == Some(child));
-            if is_command || newborn.may_include(child) {
-                continue;
-            }
-            let process = procfs::stat(child);
-            let mark = process.map(|process| mark_of(&process, &mut tags));
-            if let (Some(process), Some(mark)) = (process, mark)
-                && !process.is_zombie()
-                && wanted(&process, mark, &commands)
-            {
-                found.push(process);
-                if found.len() > most {
-                    return found;
-                }
-            } else {
-                // Every listing found processes that had just ended, so each starts the next one. The last ones stand for
-                // their successors, which were never seen alive.
-                if let (Some(process), Some(mark), LISTINGS_MAX) = (process, mark, listing)
-                    && wanted(&process, mark, &commands)
-                {
-                    found.push(Stat {
-                        state: b'S',
-                        ..process
-                    });
-                }
-                let its = |live: &&Arc<Live>| is_left_by(live, process, mark, &commands);
-                vanished |= reap_if_dead(child, commands.iter().find(its));
-            }
-        }
-        // Who dies during the listing leaves its own children to us, and they may have come too
-        // late to be listed.
-        tags.retain(|(pid, _), _| listed.contains(pid));
-        if !vanished {
-            break;
-        }
-    }
-    found
-}
-
-/// The mark of an adopted process, read once.
-fn mark_of(process: &Stat, tags: &mut BTreeMap<(u32, u64), u64>) -> Mark {
-    if let Some(tag) = tags.get(&process.identity()) {
-        return Mark::Command(*tag);
-    }
-    let mark = tag::of(process.pid);
-    if let Mark::Command(tag) = mark {
-        tags.insert(process.identity(), tag);
-    }
-    mark
-}
-
 /// The children that threads have just started whose commands are not registered yet. Where the
 /// kernel does not say whose child it is, every child may be one.
 struct Newborn {
@@ -367,40 +307,11 @@ impl Newborn {
     }
 }
 
-/// Whether a dead process was a command's. One that died before its command was marked carries our own mark.
-fn is_left_by(of: &Live, dead: Option<Stat>, mark: Option<Mark>, commands: &[Arc<Live>]) -> bool {
-    match dead.filter(|process| mark == Some(Mark::Own) && process.is_zombie()) {
-        None => mark == Some(Mark::Command(of.tag)),
-        Some(process) => {
-            let evidence = Evidence::of(&process, Mark::Own, commands);
-            of.may_have_started(&evidence) && belongs(&evidence, of, commands)
-        }
-    }
-}
-
 /// The number of our process group; 0 where the group is of another pid namespace, which `getpgrp` of rustix
 /// takes for impossible.
 fn own_group() -> u32 {
     static OWN: OnceLock<u32> = OnceLock::new();
     *OWN.get_or_init(|| procfs::stat(std::process::id()).map_or(0, |own| own.group))
-}
-
-/// Reaps the unregistered child `pid` of a command if it is dead by now; whether it was.
-fn reap_if_dead(pid: u32, command: Option<&Arc<Live>>) -> bool {
-    match procfs::stat(pid) {
-        None => true,
-        // A child in our own group was started by somebody else, who waits for it.
-        Some(process) if process.is_zombie() && process.group != own_group() => {
-            // Whoever waits for a child is given what it wrote; so that is the last moment to ask.
-            if let Some(live) = command {
-                let bytes = procfs::written_by(pid).unwrap_or(0);
-                live.reaped_bytes.fetch_add(bytes, Ordering::SeqCst);
-            }
-            procfs::reap(pid);
-            true
-        }
-        Some(_) => false,
-    }
 }
 
 /// What speaks for the origin of an adopted process.

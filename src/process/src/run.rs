@@ -245,8 +245,7 @@ impl<'a> Watch<'a> {
         if self.next_count().is_none_or(|at| now < at) {
             return;
         }
-        // Who is called late competes with very many.
-        if self.usage.is_late(now) {
+        if self.usage.is_urgent(now) {
             self.child.urgency.get_or_insert_with(Urgency::raise);
         } else {
             self.child.urgency = None;

@@ -1,7 +1,6 @@
 //! Sending signals to exactly the processes that are meant.
 
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
@@ -24,43 +23,6 @@ pub(super) fn open(process: &Stat) -> Option<OwnedFd> {
 pub(super) fn send(process: &Stat, signal: Signal) {
     if let Some(pidfd) = open(process) {
         let _ = pidfd_send_signal(pidfd, signal);
-    }
-}
-
-/// Kills the process that has the number `pid` at this moment, if it carries the tag of a command.
-fn kill_tagged(pid: u32, tag: u64) {
-    let is_tagged = || procfs::lock_limit_of(pid) == Some(tag);
-    // Most numbers are unused or another process's, so the tag is read before a descriptor pins the process.
-    if !is_tagged() {
-        return;
-    }
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let pidfd = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    if let Some(pidfd) = pidfd.filter(|_| is_tagged()) {
-        let _ = pidfd_send_signal(pidfd, Signal::KILL);
-    }
-}
-
-/// Duration of one chase.
-const CHASE: Duration = Duration::from_millis(3);
-
-/// How far ahead of the newest process a chase tries numbers, and how often before it asks for the newest one again.
-const CHASE_AHEAD: u32 = 6;
-const CHASE_ROUNDS: usize = 8;
-
-/// Kills a chain of processes with a tag, each of which starts the next one and ends, so that none lives long enough to
-/// be looked up. The kernel hands out numbers in order, so the next ones are tried until they carry the tag.
-pub(super) fn chase(tag: u64) {
-    let until = Instant::now() + CHASE;
-    while Instant::now() < until {
-        let Some(newest) = procfs::newest_pid() else {
-            return;
-        };
-        for _ in 0..CHASE_ROUNDS {
-            for pid in newest..newest.saturating_add(CHASE_AHEAD) {
-                kill_tagged(pid, tag);
-            }
-        }
     }
 }
 

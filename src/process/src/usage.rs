@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource as Limited, getpriority_process, getrlimit, setpriority_process};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, gettid};
+use rustix::process::{Resource as Limited, getrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use super::command::EndCause;
 use super::procfs;
@@ -21,50 +21,56 @@ const LATE: Duration = Duration::from_secs(2);
 /// The time until the next count is this many times what one takes.
 const SHARE: u32 = 50;
 
+/// If more processes were reaped during one count, others follow and are to be reaped soon.
+const MANY_REAPED: u64 = 256;
+
 /// How many of [`SOON`] are in [`LATE`].
 const SOON_IN_LATE: u64 = 20;
 
-/// The nice value of a thread that watches.
-const URGENT: i32 = -20;
-
 /// Puts the thread that watches a command before what the command starts, where the kernel allows that: between a
-/// thousand busy processes it would be given a thousandth of the processors to count and to end them. To be made after
-/// the start, which hands the priority on.
+/// thousand busy processes it would be given a thousandth of the processors to count and to end them. Processes in
+/// sessions of their own may be scheduled as groups of equal weight, so a lower nice value would not suffice.
 pub(super) struct Urgency {
-    before: Option<i32>,
+    is_raised: bool,
 }
 
 impl Urgency {
     pub(super) fn raise() -> Self {
-        if !may_be_urgent() {
-            return Self { before: None };
-        }
-        let thread = Some(gettid());
-        let before = getpriority_process(thread).ok();
         Self {
-            before: before.filter(|_| setpriority_process(thread, URGENT).is_ok()),
+            is_raised: may_be_urgent() && schedule(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1),
         }
     }
-}
-
-/// Whether this process may raise priorities. Without the right it is not tried: a service may be killed for trying.
-fn may_be_urgent() -> bool {
-    static MAY: OnceLock<bool> = OnceLock::new();
-    *MAY.get_or_init(|| {
-        let has = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_NICE);
-        // The limit is 20 less the lowest nice value.
-        let limit = getrlimit(Limited::Nice).current.unwrap_or(u64::MAX);
-        capabilities(None).is_ok_and(has) || limit > 20
-    })
 }
 
 impl Drop for Urgency {
     fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // A lower priority is never refused.
-            let _ = setpriority_process(Some(gettid()), before);
+        if self.is_raised {
+            // A lower priority is never refused; to clear the flag would be.
+            schedule(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
         }
     }
+}
+
+/// Sets the scheduling policy of this thread. Returns false if that is refused.
+fn schedule(policy: i32, priority: i32) -> bool {
+    let mut parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    #[expect(unsafe_code, reason = "rustix does not offer sched_setscheduler")]
+    // SAFETY: the kernel reads one structure.
+    let result = unsafe { libc::sched_setscheduler(0, policy, &raw mut parameters) };
+    result == 0
+}
+
+/// Returns true if this process may use a real-time policy. Without the right it is not tried: a service may be killed
+/// for trying.
+fn may_be_urgent() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let has = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_NICE);
+        let limit = getrlimit(Limited::Rtprio).current.unwrap_or(u64::MAX);
+        capabilities(None).is_ok_and(has) || limit > 0
+    })
 }
 
 /// What was counted of one process.
@@ -84,6 +90,8 @@ pub(super) struct Usage {
     unwaited_bytes: u64,
     processes: u64,
     written: u64,
+    /// More than [`MANY_REAPED`] processes were reaped during the last count.
+    has_chains: bool,
 }
 
 impl Usage {
@@ -94,6 +102,7 @@ impl Usage {
             unwaited_bytes: 0,
             processes: 0,
             written: 0,
+            has_chains: false,
         }
     }
 
@@ -102,15 +111,17 @@ impl Usage {
         self.next
     }
 
-    /// Whether the time to count has passed for long.
-    pub(super) fn is_late(&self, now: Instant) -> bool {
-        now >= self.next + SOON
+    /// Returns true if the command takes so much of the processors that counting it needs precedence: the time to count
+    /// has passed for long, or processes replace themselves all the time.
+    pub(super) fn is_urgent(&self, now: Instant) -> bool {
+        self.has_chains || now >= self.next + SOON
     }
 
     /// Counts, and says which limit is exceeded.
     pub(super) fn count(&mut self, of: &Registration, limits: &ResourceLimits) -> Option<EndCause> {
         let began = Instant::now();
         let before = (self.processes, self.written);
+        let reaped = of.reaped();
         self.take(of, limits.processes);
         let took = began.elapsed();
         let soon = |before: u64, now: u64, limit: u64| {
@@ -119,7 +130,8 @@ impl Usage {
         };
         let is_near = soon(before.0, self.processes, limits.processes)
             || soon(before.1, self.written, limits.written_bytes);
-        let wait = if is_near {
+        self.has_chains = of.reaped() - reaped > MANY_REAPED;
+        let wait = if is_near || self.has_chains {
             SOON
         } else {
             (took * SHARE).clamp(SOON, LATE)

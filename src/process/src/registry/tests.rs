@@ -17,6 +17,7 @@ fn command(pid: u32, started_us: u64, run: &str) -> Arc<Live> {
         pid: AtomicU32::new(pid),
         tagged_at: AtomicU64::new(NEVER),
         reaped_bytes: AtomicU64::new(0),
+        reaped: AtomicU64::new(0),
         running: AtomicBool::new(true),
     })
 }
@@ -185,7 +186,7 @@ fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_s
         group: 900,
         start: EARLY / 10_000 + 1,
     };
-    let of = |live: &Live, process| is_left_by(live, Some(process), Some(Mark::Own), &both);
+    let of = |live: &Live, dead| adopted::has_left(live, &dead, Mark::Own, &both);
     assert_eq!(
         (of(&a, dead), of(&b, dead)),
         (false, false),
@@ -193,10 +194,4 @@ fn who_died_before_its_command_was_marked_is_counted_for_the_one_that_can_have_s
     );
     b.tagged_at.store(EARLY / 10_000, Ordering::SeqCst);
     assert_eq!((of(&a, dead), of(&b, dead)), (true, false));
-    let living = Stat {
-        state: b'R',
-        threads: 1,
-        ..dead
-    };
-    assert_eq!((of(&a, living), of(&b, living)), (false, false));
 }

@@ -2,18 +2,22 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::{KILLED_WAIT, Phase, Watch, after};
 use crate::procfs::Stat;
+use crate::registry::adopted;
 use crate::signal;
 use crate::usage::Urgency;
 
 /// Most rounds of halting a tree before it is killed; a tree that forks faster is killed round by
 /// round instead.
 const FREEZE_ROUNDS_MAX: usize = 8;
+
+/// Duration after which no further round begins.
+const FREEZE: Duration = Duration::from_millis(100);
 
 impl Watch<'_> {
     /// The living processes of the command but its first one, each shown to `visit` before its children are looked for.
@@ -61,7 +65,7 @@ impl Watch<'_> {
                     signal::send(process, Signal::STOP);
                 }
             });
-            if halted.borrow().len() == before {
+            if halted.borrow().len() == before || now.elapsed() > FREEZE {
                 break;
             }
         }
@@ -97,14 +101,17 @@ impl Watch<'_> {
         if self.exited_at.is_none() || self.awaited.is_some() {
             return false;
         }
+        let is_killing = matches!(self.phase, Phase::Killing { .. });
+        if is_killing && adopted::sweep(self.child.registration.tag()) {
+            return false;
+        }
         let rest = self.rest(|_| {});
         if rest.is_empty() {
             return true;
         }
-        if matches!(self.phase, Phase::Killing { .. }) {
+        if is_killing {
             signal::send_to_group(self.child.pid, Signal::KILL);
             self.signal_outside_group(&rest, Signal::KILL);
-            signal::chase(self.child.registration.tag());
         }
         self.awaited = rest.iter().find_map(signal::open);
         false

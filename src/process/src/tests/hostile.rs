@@ -190,44 +190,75 @@ fn a_sink_that_panics_leaves_nothing_running() {
     assert_eq!(sleeper.alive(), [0; 0]);
 }
 
-/// Starts a process that does so too and ends, for ten seconds. None lives long enough to be found by looking.
+/// Starts chains of processes, each of which starts the next one and ends, for ten seconds. A chain that is not ended
+/// before makes a file.
 #[test]
 #[ignore = "a program of the test below"]
 #[expect(unsafe_code, reason = "it is about forks without a program")]
-fn a_chain_of_processes() {
+fn chains_of_processes() {
     let until = Instant::now() + Duration::from_secs(10);
-    // SAFETY: the children only look at the clock, start a session and fork, which all may be done after a fork of a
-    // process with threads.
+    let [chains, file] = ["CHAINS", "FILE"].map(|name| std::env::var(name).unwrap());
+    let file = std::ffi::CString::new(file).unwrap();
+    // SAFETY: the children only look at the clock, start a session, fork and make a file, which all may be done after a
+    // fork of a process with threads.
     unsafe {
         libc::signal(libc::SIGTERM, libc::SIG_IGN);
-        while Instant::now() < until {
+        for _ in 0..chains.parse().unwrap() {
             if libc::fork() != 0 {
-                libc::_exit(0);
+                continue;
             }
-            libc::setsid();
+            while Instant::now() < until {
+                match libc::fork() {
+                    0 => libc::setsid(),
+                    // There are too many processes at the moment.
+                    -1 => continue,
+                    _ => libc::_exit(0),
+                };
+            }
+            libc::close(libc::creat(file.as_ptr(), 0o600));
+            libc::_exit(0);
         }
         libc::_exit(0);
     }
 }
 
+/// The number that the kernel gave to the newest process of this pid namespace.
+fn newest_pid() -> u32 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap();
+    let number = text.split_ascii_whitespace().next_back();
+    number.unwrap().parse().unwrap()
+}
+
 #[test]
 fn no_chain_of_processes_survives() {
     let own = std::env::current_exe().unwrap();
-    let name = "tests::hostile::a_chain_of_processes";
-    let text = format!("{} --ignored --exact {name} > /dev/null", own.display());
-    for _ in 0..3 {
-        let mut command = sh(&text);
+    let name = "tests::hostile::chains_of_processes";
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("survived");
+    // More are as fast as an engine without the right to a real-time priority.
+    let chains = if rustix::process::geteuid().is_root() {
+        [1, 3, 60]
+    } else {
+        [1, 12, 20]
+    };
+    for chains in chains {
+        let mut command = sh(&format!(
+            "CHAINS={chains} FILE={} {} --ignored --exact {name} > /dev/null",
+            file.display(),
+            own.display()
+        ));
         command.limits.grace = Duration::from_millis(50);
         let sink = &mut Kept::new();
         let finished = run(&command, &never(), sink).unwrap();
         assert!(finished.survivors_ended > 0, "{finished:?}");
         let tag = sink.record.as_ref().unwrap().tag.unwrap();
-        let newest = procfs::newest_pid().unwrap();
+        let newest = newest_pid();
         std::thread::sleep(Duration::from_millis(20));
         // A chain that goes on would have used up hundreds of numbers.
         for pid in newest.saturating_sub(50)..newest + 5_000 {
             assert_ne!(procfs::lock_limit_of(pid), Some(tag), "{finished:?}");
         }
+        assert!(!file.exists(), "{chains} chains, {finished:?}");
     }
 }
 
@@ -259,7 +290,7 @@ fn no_hidden_process_survives_alone() {
     let finished = run(&command, &never(), sink).unwrap();
     assert_eq!(finished.survivors_ended, 1, "{finished:?}");
     let tag = sink.record.as_ref().unwrap().tag;
-    for pid in 2..=procfs::newest_pid().unwrap() {
+    for pid in 2..=newest_pid() {
         assert_ne!(procfs::lock_limit_of(pid), tag, "process {pid}");
     }
 }
