@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::disk::Small;
 use crate::workspace::gate::Gate;
+use crate::workspace::{Done, Workspace};
 
 const SKILLS: &str = r#"
   - {id: good, description: d, run: "true"}
@@ -77,6 +77,25 @@ fn what_is_too_late_or_taken_is_8() {
     let second = keyed("good").expect_code(0).value();
     assert_eq!(first["summary"]["run"], second["summary"]["run"]);
     assert_eq!(keyed("bad").expect_code(8).refusal(), "key_reused");
+}
+
+#[test]
+fn a_run_does_not_answer_the_key_of_a_user() {
+    let program = env!("CARGO_BIN_EXE_workerctl");
+    let workspace = Workspace::with_skills(&format!(
+        "  - {{id: good, description: d, run: 'true'}}\n  \
+         - {{id: asks, description: d, workerctl: true, run: '{program} run good --no-wait --key k1; {program} run good --no-wait --key k1; true'}}\n"
+    ));
+    let daemon = Daemon::start(&workspace);
+    let asked = workspace.run(&["run", "asks", "--json"]).expect_code(0);
+    let keyed = ["run", "good", "--key", "k1", "--json"];
+    let run = |done: &Done| done.value()["summary"]["run"].clone();
+    let first = run(&workspace.run(&keyed).expect_code(0));
+    assert_eq!(run(&workspace.run(&keyed).expect_code(0)), first);
+    workspace.wait_until_idle();
+    let all = workspace.json(&["runs", "--skill", "good"]);
+    assert_eq!(all["runs"].as_array().unwrap().len(), 2, "{all} {asked:?}");
+    daemon.stop();
 }
 
 #[test]

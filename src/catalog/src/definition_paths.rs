@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use names::{Names, relative};
-pub use names::{names_within, without_links};
+pub use names::{fold_case, names_within, without_links};
 
 use super::{Catalog, commands};
 use crate::model::WorkerPaths;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::RunText;
+use crate::model::protected_files;
 use crate::model::worker_paths::ANY_DIRECTORY;
 use crate::roots::Form;
 
@@ -61,7 +62,7 @@ pub fn grant_path(workspace: &Path, home: Option<&Path>, text: &str) -> PathBuf 
 impl Catalog {
     /// Returns the paths of a repository, which is absolute and without links, that say what is run.
     pub fn definition_paths(&self, repository: &Path) -> DefinitionPaths {
-        let lower = |pattern: &String| pattern.to_lowercase();
+        let lower = |pattern: &String| protected_files::fold_case(pattern);
         let patterns = self.config.workers.patterns().iter().map(lower).collect();
         let mut collector = Collector {
             catalog: self,
@@ -110,11 +111,11 @@ impl DefinitionPaths {
     /// Returns true if a change at this path changes what is run. `is_way`: a link or a submodule is put there, which
     /// brings more than its own name. `is_link`: it is a link. A submodule does not move a grant or a working directory.
     pub fn include(&self, path: &Path, is_way: bool, is_link: bool) -> bool {
-        self.define(path, is_way) || is_link && holds_one(&self.ways, &names::folded(path))
+        self.define(path, is_way) || is_link && holds_one(&self.ways, &names::fold_case(path))
     }
 
     fn define(&self, path: &Path, is_way: bool) -> bool {
-        let path = &names::folded(path);
+        let path = &names::fold_case(path);
         let is_searched = |directory: &Path| {
             let below = path.strip_prefix(directory).unwrap_or(path);
             is_way || is_discovered(below)
@@ -133,7 +134,7 @@ impl DefinitionPaths {
 
     /// Returns true if what may write below a directory, relative to the repository, may change what is run.
     pub fn meet(&self, directory: &Path) -> bool {
-        let folded = names::folded(directory);
+        let folded = names::fold_case(directory);
         self.define(directory, true) || holds_one(&self.searched, &folded)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{key_files, path_programs};
 use crate::catalog::Catalog;
-use crate::catalog::definition_paths::{DefinitionPaths, names_within};
+use crate::catalog::definition_paths::{DefinitionPaths, fold_case, names_within};
 use crate::catalog::interpreters;
 use crate::git::Checkout;
 use crate::model::protected_files::ProtectedMatcher;
@@ -68,7 +68,7 @@ impl Restricted {
     pub(super) fn code(&self, path: &Path, mode: u32) -> Option<&'static str> {
         let is_way = MODES_OF_WAYS.contains(&mode);
         let text = path.to_string_lossy();
-        let folded = PathBuf::from(text.to_lowercase());
+        let folded = fold_case(path);
         let meets =
             |named: &PathBuf| folded.starts_with(named) || is_way && named.starts_with(&folded);
         let defines = |checkout: &CheckoutPaths| {

@@ -121,8 +121,17 @@ impl RunFactory {
         Ok(Submission {
             needs: live::needs(&ready.spec),
             spec: Arc::new(ready.spec),
-            key: request.key.clone(),
+            key: request.key.as_ref().map(|key| key_of(request, key)),
         })
+    }
+}
+
+/// Keys of a run are apart from those of users, and of other runs: it cannot answer their requests beforehand. No key that
+/// a user gives has a line feed.
+fn key_of(request: &SubmitRequest, key: &str) -> String {
+    match request.caller_run {
+        Some(run) => format!("{run}\n{key}"),
+        None => key.to_owned(),
     }
 }
 

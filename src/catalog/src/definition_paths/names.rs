@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
+use crate::model::protected_files;
+
 /// Links that lead to each other on the way to one path, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
@@ -111,10 +113,24 @@ impl<'r> Names<'r> {
 
 /// The path within a repository, as it is compared; `None`: it lies elsewhere.
 pub(super) fn relative(repository: &Path, path: &Path) -> Option<PathBuf> {
-    path.strip_prefix(repository).ok().map(folded)
+    path.strip_prefix(repository).ok().map(fold_case)
 }
 
-/// Names that differ in case only are one file where the file system ignores case.
-pub(super) fn folded(path: &Path) -> PathBuf {
-    PathBuf::from(path.to_string_lossy().to_lowercase())
+/// Returns the path without differences of case, which some file systems ignore.
+pub fn fold_case(path: &Path) -> PathBuf {
+    PathBuf::from(protected_files::fold_case(&path.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_folded_as_file_systems_without_case_fold_them() {
+        for name in ["WORKERS/a", "Worker\u{17f}/A"] {
+            assert_eq!(fold_case(Path::new(name)), Path::new("workers/a"), "{name}");
+        }
+        let kelvin = "\u{212a}eep";
+        assert_eq!(fold_case(Path::new(kelvin)), Path::new("keep"));
+    }
 }

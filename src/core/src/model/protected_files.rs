@@ -106,7 +106,7 @@ impl ProtectedMatcher {
     }
 
     fn last(&self, path: &str, matches: impl Fn(&Pattern, &[&str]) -> bool) -> bool {
-        let path = path.to_lowercase();
+        let path = fold_case(path);
         let names: Vec<&str> = path.split('/').collect();
         let found = self.0.iter().rev().find(|pattern| matches(pattern, &names));
         found.is_some_and(|pattern| !pattern.excepts)
@@ -132,6 +132,14 @@ pub fn pattern_problem(pattern: &str) -> Option<&'static str> {
         .then_some("has `**` next to other characters")
 }
 
+/// Returns a path or pattern without differences of case, which some file systems ignore.
+///
+/// They fold case fully: there, `ſ` and the sign of the kelvin are the letters `s` and `k`.
+#[must_use]
+pub fn fold_case(text: &str) -> String {
+    text.to_uppercase().to_lowercase()
+}
+
 /// A pattern in lower case.
 #[derive(Debug)]
 struct Pattern {
@@ -145,7 +153,7 @@ impl Pattern {
             Some(plain) => (true, plain),
             None => (false, text),
         };
-        let plain = plain.to_lowercase();
+        let plain = fold_case(plain);
         let is_anchored = plain.trim_end_matches('/').contains('/');
         let names = plain.trim_matches('/').split('/').map(str::to_owned);
         let anywhere = (!is_anchored).then(|| ANY_DEPTH.to_owned());

@@ -176,7 +176,10 @@ impl Core {
             return Err(Diagnostic::new(
                 Kind::Conflict,
                 "key_reused",
-                format!("the key `{key}` was used for another skill or other inputs"),
+                format!(
+                    "the key `{}` was used for another skill or other inputs",
+                    given(key)
+                ),
             )
             .hint("use a new key for a new request"));
         }
@@ -313,4 +316,9 @@ impl Core {
 
 fn done() -> Reply {
     Reply::Now(Box::new(Answer::Done))
+}
+
+/// The key as its caller gave it: before that of a run stands the run.
+fn given(key: &str) -> &str {
+    key.rsplit('\n').next().unwrap_or(key)
 }

@@ -12,7 +12,7 @@ use super::super::restricted::{Restricted, real};
 use super::super::work::Work;
 use super::Performer;
 use super::place::tree_spec;
-use crate::catalog::definition_paths::names_within;
+use crate::catalog::definition_paths::{fold_case, names_within};
 use crate::git::{self, Checkout, RepoPath};
 use crate::inputs::is_git_directory;
 use crate::model::outcome::{Failure, Step};
@@ -199,7 +199,7 @@ fn refuse_own(own: &[PathBuf], path: &Path, is_there: bool, step: Step) -> Resul
             "has a name that some file systems take for `.git`; let the run use another name",
         );
     }
-    let folded = PathBuf::from(text.to_lowercase());
+    let folded = fold_case(path);
     // A file or link in the place of a directory on the way leads the engine elsewhere.
     if own
         .iter()
