@@ -329,8 +329,8 @@ pub(crate) fn author(view: View<'_>, report: &mut Report) -> Option<String> {
     None
 }
 
-/// Common abbreviations that are no IANA names, or stand for several zones, with a zone that is often meant.
-const ZONES: [(&str, &str); 18] = [
+/// Common abbreviations and cities that are no IANA names, or stand for several zones, with a zone that is often meant.
+const ZONES: [(&str, &str); 32] = [
     ("pst", "America/Los_Angeles"),
     ("pdt", "America/Los_Angeles"),
     ("pt", "America/Los_Angeles"),
@@ -349,6 +349,20 @@ const ZONES: [(&str, &str); 18] = [
     ("jst", "Asia/Tokyo"),
     ("kst", "Asia/Seoul"),
     ("aest", "Australia/Sydney"),
+    ("munich", "Europe/Berlin"),
+    ("frankfurt", "Europe/Berlin"),
+    ("hamburg", "Europe/Berlin"),
+    ("geneva", "Europe/Zurich"),
+    ("barcelona", "Europe/Madrid"),
+    ("milan", "Europe/Rome"),
+    ("san_francisco", "America/Los_Angeles"),
+    ("seattle", "America/Los_Angeles"),
+    ("washington", "America/New_York"),
+    ("boston", "America/New_York"),
+    ("dallas", "America/Chicago"),
+    ("beijing", "Asia/Shanghai"),
+    ("delhi", "Asia/Kolkata"),
+    ("mumbai", "Asia/Kolkata"),
 ];
 
 /// Reads the name of a zone.
@@ -357,22 +371,26 @@ pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
     if text.parse::<Zone>().is_ok() {
         return Some(text);
     }
-    let wanted = text.to_lowercase();
-    let of_abbreviation = ZONES.iter().find(|(short, _)| *short == wanted);
-    let of_city = zone::names().find(|name| {
-        let city = name.rsplit('/').next().unwrap_or(name);
-        city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
-    });
-    // An abbreviation is never close to another one: both may be far apart.
+    let wanted = text.to_lowercase().replace(' ', "_");
+    let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
+    let city = wanted.rsplit('/').next().unwrap_or(&wanted);
+    let of_abbreviation = ZONES.iter().find(|(short, _)| *short == city);
+    let of_city = zone::names().find(|name| last(name).eq_ignore_ascii_case(city));
+    // An abbreviation is never close to another one, and few letters make another city: both may be far apart.
+    let distance_max = 1.max(city.len() / 4);
     let near = zone::names()
         .filter(|name| name.contains('/'))
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 3)
+        .filter(|(distance, _)| *distance <= distance_max)
         .map(|(_, name)| name);
     let of_abbreviation = of_abbreviation.map(|(_, name)| *name);
     let hint = of_abbreviation.or(of_city).or(near).map_or_else(
-        || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
+        || {
+            "write an IANA name such as `Europe/Berlin` or `UTC`: a zone has the name of one city in it; \
+             `timedatectl list-timezones` lists all"
+                .to_owned()
+        },
         |name| format!("did you mean `{name}`?"),
     );
     let message = format!("`timezone: {}` is not a known zone", text.escape_debug());

@@ -310,11 +310,16 @@ impl Reading<'_> {
         let items = collect(listed, &files, found, directory, self.report);
         self.remember(&files.depends);
         if items.is_empty() && self.report.errors() == before {
+            let tasks = root.written("tasks");
+            let hint = match tasks {
+                Some(_) => "rename `tasks:` to `skills:`: `tasks` is recorded and never run",
+                None => "add `skills:`, or files below `skills/`",
+            };
             self.report.warning(
                 "worker-without-skills",
-                listed.map_or_else(|| root.place(), |view| view.key_place()),
+                (listed.or(tasks)).map_or_else(|| root.place(), |view| view.key_place()),
                 format!("the worker `{}` has no skills", part.id),
-                "add `skills:`, or files below `skills/`",
+                hint,
             );
         }
         let twice = duplicates(&items);

@@ -81,6 +81,7 @@ const WORDS: &[(&[&str], &[&Table], &str)] = &[
     (&["include", "extends"], WORK, "remove it: no file includes another; skills share the keys at the top level of worker.yaml and of workerctl.yaml"),
     (&["script"], &[&SKILL], "the commands as one text below `run: |`, or a file as `run: {script: PATH}`"),
     (&["steps", "jobs", "stages", "before_script", "after_script"], &[&SKILL], "the commands as one text below `run: |`"),
+    (&["actions"], &[&WORKER_FILE], "`skills:`, a list of what the worker can do: `skills: [{id: NAME, description: TEXT, run: COMMAND}]`"),
     (&["steps", "jobs", "stages", "script", "before_script", "after_script"], &[&WORKER_FILE, &EXECUTION], "the commands in a skill, as one text below `run: |`"),
     (&["working_directory", "workdir", "working_dir"], WORK, "`cwd: {value}` in the skill or at the top level of worker.yaml"),
     (&["working_directory", "workdir", "working_dir", "cwd"], &[&RUN, &CHECK], "`cwd: {value}` in the skill"),

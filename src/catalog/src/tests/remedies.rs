@@ -19,10 +19,21 @@ fn abbreviations_of_zones_are_answered_with_a_zone_and_never_with_another_abbrev
         ("JST", "did you mean `Asia/Tokyo`?"),
         ("XST", "write an IANA name"),
         ("Europe/Berln", "did you mean `Europe/Berlin`?"),
+        ("Europe/Munich", "did you mean `Europe/Berlin`?"),
+        ("europe/Zürich", "did you mean `Europe/Zurich`?"),
+        ("Europe/Bern", "write an IANA name"),
+        ("Asia/Berlin", "did you mean `Europe/Berlin`?"),
     ] {
         let text = scheduled(&format!("{{cron: '@daily', timezone: {zone}}}"));
         check_worker(&text, ("timezone-unknown", ERROR, 3, 38, hint));
     }
+}
+
+#[test]
+fn tasks_in_the_place_of_skills_are_answered_with_the_word() {
+    let text = "worker: {id: w}\ntasks:\n  - {id: a, description: d, run: date}\n";
+    let hint = "rename `tasks:` to `skills:`";
+    check_worker(text, ("worker-without-skills", WARNING, 2, 1, hint));
 }
 
 #[test]
