@@ -221,8 +221,8 @@ fn manual(item: View<'_>, text: &str, report: &mut Report) -> CheckText {
     report.note(
         "check-manual",
         item.place(),
-        "a check without a command is for people: recorded as not run, never as passed".to_owned(),
-        "add `command` to have it run",
+        "a check without `command` is a task for a person: it is recorded as not run".to_owned(),
+        "write `command: COMMAND` to run it",
     );
     for_people(item, text)
 }

@@ -268,7 +268,7 @@ fn report_syntax(
             report.error(
                 "quote-placeholder",
                 source.place(at),
-                "a value that begins with `{` is read as a map".to_owned(),
+                "YAML reads a value that begins with `{` as a map".to_owned(),
                 "quote the placeholder: put the whole value into double quotes",
             );
             return;
@@ -317,7 +317,12 @@ fn has_mark(source: &Source, range: Range<usize>) -> bool {
 fn unquoted_placeholder(source: &Source, line: usize) -> Option<usize> {
     [line, line.saturating_sub(1)].into_iter().find_map(|line| {
         let text = source.line(line);
-        let value_at = text.find(": {").map(|at| at + 2).or_else(|| {
+        let is_flow = text.trim_start().trim_start_matches("- ").starts_with('{');
+        // In a block, only the first `: ` ends a key.
+        let found = text
+            .find(": {")
+            .filter(|at| is_flow || text.find(": ") == Some(*at));
+        let value_at = found.map(|at| at + 2).or_else(|| {
             text.trim_start()
                 .starts_with("- {")
                 .then(|| text.find('{'))?

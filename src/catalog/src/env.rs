@@ -176,7 +176,61 @@ fn plain_variable(item: View<'_>, report: &mut Report) -> Option<PlainVariable> 
 
 fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String> {
     let text = view.text(what, report)?;
+    if TOKENS
+        .iter()
+        .any(|prefix| text.starts_with(prefix) && text.len() > TOKEN_BYTES_MIN)
+    {
+        report.error(
+            "secret-in-definition",
+            view.place(),
+            "this value looks like an access token, and definitions are in git".to_owned(),
+            "revoke the token; write `env: [NAME]`, and set the variable for the engine or give it as a credential",
+        );
+        return None;
+    }
+    if let Some(name) = expansion(&text) {
+        report.warning(
+            "env-not-expanded",
+            view.place(),
+            format!("`{name}` is passed as it is: values of `env` are not expanded"),
+            "write the value, or set the variable in `run`",
+        );
+    }
     (!refuse_foreign(view, &text, report)).then_some(text)
+}
+
+/// How access tokens of common services begin, and a length that all of them exceed.
+const TOKENS: [&str; 14] = [
+    "AKIA",
+    "AIza",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "npm_",
+    "sk-ant-",
+    "sk-proj-",
+    "sk_live_",
+    "xoxb-",
+    "xoxp-",
+];
+const TOKEN_BYTES_MIN: usize = 15;
+
+/// The first `$NAME`, `${NAME}` or `$(` of a text.
+fn expansion(text: &str) -> Option<&str> {
+    text.match_indices('$').find_map(|(at, _)| {
+        let rest = &text[at + 1..];
+        let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let length = match rest.as_bytes().first()? {
+            b'(' => 1,
+            b'{' => rest.find('}')? + 1,
+            byte if byte.is_ascii_alphabetic() => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+            _ => return None,
+        };
+        Some(&text[at..=at + length])
+    })
 }
 
 fn source(view: View<'_>, report: &mut Report) -> Option<SecretSource> {

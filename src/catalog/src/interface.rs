@@ -393,6 +393,15 @@ fn output<'a>(
     let destination = match item.written("destination") {
         Some(view) if has_path => {
             let path = inner_path(view, "destination", report)?;
+            if path.contains("$(") || path.contains('`') {
+                report.error(
+                    "destination-shell",
+                    view.place(),
+                    "a destination is a path: no shell reads it".to_owned(),
+                    "write placeholders such as `{date}`, or the names of inputs in braces",
+                );
+                return None;
+            }
             texts.push(PendingText {
                 kind: TextKind::Destination,
                 text: path.clone(),

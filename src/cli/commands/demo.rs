@@ -40,7 +40,7 @@ const SKILL: &str = "repo-steward/weekly-changes";
 const AUTHOR: &str = "workerctl demo <demo@example.invalid>";
 
 /// First line of the first commit.
-const FIRST_MESSAGE: &str = "Begin with the example workers\n";
+const FIRST_MESSAGE: &str = "Add the example workers\n";
 
 /// Names that are tried for a directory among the temporary files.
 const NAMES_MAX: u32 = 100;

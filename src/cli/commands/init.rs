@@ -31,7 +31,7 @@ pub(crate) struct Args {
     no_git: bool,
 }
 
-/// What git is to leave alone.
+/// Patterns for `.gitignore`.
 const IGNORED: [&str; 4] = [
     "/workspace/threads/",
     "/workspace/metrics/",
@@ -39,77 +39,79 @@ const IGNORED: [&str; 4] = [
     "/.workerctl/",
 ];
 
-/// Every key with its default, so that the file says what can be said.
+/// Every key with its default, so that the file shows what can be set.
 pub(crate) const CONFIG_TEXT: &str = "\
-# Configuration of this workspace. Remove the `#` before a key to set it; zone, author, branch, models and hooks are examples, the
-# other values are the defaults.
-# `workerctl config` shows what is in force, and `workerctl schema config` describes this file.
+# Configuration of this workspace. To set a key, remove the `#` before it. The values of `timezone`, `commit`, `hooks` and
+# `models` are examples; all others are the defaults.
+# `workerctl config` prints the effective values, `workerctl schema config` describes all keys.
 
-# What commands of skills may touch: `auto` is the sandbox that the kernel has, `required` insists on it, `private`
-# adds a container, `off` has none. A map grants more: {level: auto, write: [~/.cache/npm]}.
+# Sandbox of commands: `auto` (what the kernel supports), `required` (or refuse to run), `private` (a container) or `off`.
+# To grant access: {level: auto, write: [~/.cache/npm]}.
 # sandbox: auto
 
-# What one command may use.
+# Limits of one command.
 # limits: {processes: 1000, written: 32GiB}
 
-# How a person is asked where `approval_required` says so.
+# Time to answer a request for approval; then the run is denied.
 # approval: {expires: 7d}
 
-# Who may ask the daemon, beside its own user and root.
+# Other users who may use the daemon.
 # access: {admin: {users: [], groups: []}, read: {users: [], groups: []}}
 
-# Zone of dates, schedules and displayed times.
+# Time zone of dates, schedules and displayed times.
 # timezone: Europe/Berlin
 
-# Runs at once; 0 means the number of processors, at least 2.
+# Number of runs that execute at once; 0 is the number of processors, at least 2.
 # max_parallel: 0
 
-# Runs that may wait.
+# Number of runs that may be queued.
 # queue: {max: 10000}
 
-# Author and first line of commits. Without an author git's configuration is used.
+# Author and subject line of commits. The default author is that of git's configuration.
 # commit:
 #   author: \"Ada Lovelace <ada@example.com>\"
 #   message: \"{{skill}}: {{title}}\"
 
-# The branch that results of mutating runs land on, whatever is checked out. Where nothing is said, a run that you
-# start takes the branch that is checked out, and schedules take that of `origin/HEAD`.
+# Branch on which results land. Default: for runs that you start, the branch that is checked out; for schedules, the branch
+# of `origin/HEAD`.
 # branch:
 
-# Where landed results are pushed to: `true` is `origin`.
+# Remote to push landed results to; `true` is `origin`. A push has its own time limit.
 # push: false
-
-# How long a result waits while a lock or a changed file is in its way, and bounds of the trees that runs work in.
 # push_timeout: 5m
+
+# How long landing waits for git locks and locally changed files; then the run fails.
 # land_wait: 10m
+
+# Worktrees that are kept for later runs, the disk space they leave free, and when unused ones are deleted.
 # trees: {max: 8, min_free: 1GiB, idle: 14d}
 
-# Limit of one attempt where a skill has none, and the time between asking a process to end and ending it.
+# Time limit of one attempt, and time between the request to terminate and SIGKILL.
 # timeout: 1h
 # grace: 5s
 
-# How long a daemon that is told to end waits for what runs.
+# How long the daemon waits for active runs when it stops.
 # drain_grace: 60s
 
-# Bytes of each stream of a command that are kept: of longer output the first and the last half.
+# Bytes kept of each output stream of a command. Longer output keeps its first and last half.
 # output_bytes_max: 10485760
 
-# Commands around every mutating run. `post_tools` may block it with exit code 2; `post_commit` is told
-# afterwards and is the place for a notice. The event arrives as JSON on standard input.
+# Commands that run before and after the commit of each mutating run, with the event as JSON on standard input.
+# `post_tools` can block the commit with exit code 2.
 # hooks:
 #   post_tools: [\"./scripts/allowed\"]
-#   post_commit: [\"./scripts/tell-chat\"]
+#   post_commit: [\"./scripts/announce\"]
 
-# Models that execute the instructions of skills without `run`: the name that its server knows, and where the key is.
+# Models for skills without `run`: the model's name at its provider, and where the API key is.
 # models:
 #   default: {provider: anthropic, model: NAME, key: env:ANTHROPIC_API_KEY}
 # budget: {tokens: 5000000, turns: 200}
 
-# Directories that workers are read from, such as `packages/*/workers`; `*` stands for one name.
+# Directories with workers; `*` matches one name, as in `packages/*/workers`.
 # workers: {paths: [workers]}
 
-# Skills that belong to no worker: which directories of the workspace and of your home are read, further ones,
-# and those of the workspace that are not trusted until `workerctl skill trust`.
+# Where to find skills that belong to no worker: standard directories of the workspace and of your home, additional
+# directories, and those that need `workerctl skill trust` first.
 # skills:
 #   families: [.agents, .agent, .claude, .wave]
 #   personal: true
@@ -118,7 +120,7 @@ pub(crate) const CONFIG_TEXT: &str = "\
 ";
 
 /// First line of the first commit.
-const FIRST_MESSAGE: &str = "Make a workspace for workers\n";
+const FIRST_MESSAGE: &str = "Set up workerctl\n";
 
 /// What became of the files of a workspace, paths relative to its root.
 #[derive(Debug, Default)]
@@ -203,7 +205,7 @@ fn config_text(root: &Path) -> String {
     match on_branch.filter(|found| branch_name(&found.branch) == Ok(&found.branch)) {
         Some(found) => {
             let written = format!(
-                "# This one was checked out when the file was made.\nbranch: {}\n",
+                "# The branch that was checked out when this file was created.\nbranch: {}\n",
                 yaml_text(&found.branch)
             );
             CONFIG_TEXT.replacen("# branch:\n", &written, 1)

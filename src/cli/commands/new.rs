@@ -236,7 +236,7 @@ skill:
   description: \"Describe {id} here\"
   mutating: {mutating}
   timeout: 15m
-  # Turns of the model. At this limit what it left counts only if the checks pass.
+  # Maximum number of model turns. An attempt that reaches it fails.
   max_iterations: 10
   # The only tools that it may call; without this line all that the skill is offered.
   # allowed-tools: [read_file, list_directory, glob, grep, \"Bash(git log:*)\"]

@@ -10,7 +10,7 @@ use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::duration::show_millis;
 use crate::model::{Diagnostic, FailedPush, RunId, Zone};
-use crate::protocol::{FailingView, Status, TreesView, UndeliveredView};
+use crate::protocol::{FailingView, RunSummary, Status, TreesView, UndeliveredView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -27,7 +27,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     print(&mut session.io.out, &status, width);
     if status.pid == std::process::id() {
         session.io.out.flush();
-        let text = "no daemon runs: runs that wait are started when one does (`workerctl daemon`)";
+        let text = "queued runs start when a daemon is running (`workerctl daemon`)";
         diagnostic::hint(&mut session.io.err, text);
     }
     Ok(exit_of(&status))
@@ -222,10 +222,11 @@ fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, S
         .as_ref()
         .map(|found| ("trees", of_trees(found)));
     let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
+    let unresolved = (status.unresolved > 0).then(|| ("unknown", unresolved(status)));
     let git = status.git_problem.clone().map(|why| ("git", why));
     let config = status.config_fallback_reason.as_ref();
     let config = config.map(|why| ("config", format!("{why}; {ACCEPT_CONFIG}")));
-    [config, git, awaiting, scheduled, trees, kept]
+    [config, git, awaiting, unresolved, scheduled, trees, kept]
         .into_iter()
         .flatten()
 }
@@ -243,18 +244,30 @@ fn of_trees(trees: &TreesView) -> String {
     }
 }
 
-/// Commits on no branch: somebody has to land or discard them.
+/// Commits on no branch, which a user lands or discards.
 pub(super) fn kept(status: &Status) -> String {
-    let runs = status.kept_runs.iter().map(|run| run.run.short());
-    let mut named: Vec<String> = runs.collect();
-    if status.kept_commits as usize > named.len() {
-        named.push("…".to_owned());
-    }
     format!(
         "{} on no branch, of {}: `workerctl land RUN` or `discard RUN`",
         count64(u64::from(status.kept_commits), "commit"),
-        named.join(", ")
+        names(status.kept_commits, &status.kept_runs)
     )
+}
+
+/// Runs whose outcome is unknown, which a user resolves.
+pub(super) fn unresolved(status: &Status) -> String {
+    format!(
+        "{} with an unknown outcome, {}: `workerctl diff RUN`, then `workerctl resolve RUN`",
+        count64(u64::from(status.unresolved), "run"),
+        names(status.unresolved, &status.unresolved_runs)
+    )
+}
+
+fn names(count: u32, runs: &[RunSummary]) -> String {
+    let mut named: Vec<String> = runs.iter().map(|run| run.run.short()).collect();
+    if count as usize > named.len() {
+        named.push("…".to_owned());
+    }
+    named.join(", ")
 }
 
 fn schedules(status: &Status) -> String {

@@ -1,5 +1,5 @@
-//! Skills that cannot run here, although their definitions are valid: their branch, remote, directory or tools are
-//! missing. `check` and `doctor` report them; a run would be refused for the same reason.
+//! Skills that cannot run here, or not as they say, although their definitions are valid: their branch, remote, directory
+//! or tools are missing, or a part of the definition has no effect. `check` and `doctor` report them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 const PROGRAM_MISSING: &str = "program-missing";
 
 /// Codes of problems that keep skills from running.
-const CODES: [&str; 12] = [
+const CODES: [&str; 23] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
@@ -41,6 +41,18 @@ const CODES: [&str; 12] = [
     "skill-file-missing",
     "tool-missing",
     "workers-elsewhere",
+    // What these do is not what they say.
+    "cron-days-either",
+    "cron-step-long",
+    "env-not-expanded",
+    "quotes-curly",
+    "retry-not-applied",
+    "run-folded",
+    "schedule-branch-missing",
+    "shell-bashism",
+    "test-unclosed",
+    "variable-unset",
+    "worker-file-unread",
 ];
 
 /// Returns true if a problem concerns what skills need in order to run.

@@ -123,8 +123,13 @@ fn hook_findings(text: &str, names: &Names, dialect: crate::template::Dialect) -
         code: "placeholder-in-hook".to_owned(),
         severity: Severity::Warning,
         offset: used.offset.start,
-        message: format!("`{{{}}}` is not replaced in a hook", used.name),
-        hint: Some("read the value from the JSON on standard input".to_owned()),
+        message: format!(
+            "`{{{}}}` is not replaced in commands of `hooks` and `notify`",
+            used.name
+        ),
+        hint: Some(
+            "read the value from the event, JSON on standard input: `jq -r .skill`".to_owned(),
+        ),
     })
     .collect()
 }

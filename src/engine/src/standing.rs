@@ -9,16 +9,17 @@ use super::schedules::{self, OVERDUE_SHOWN_MAX};
 use super::{Host, trees};
 use crate::catalog::Catalog;
 use crate::git;
+use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, FailedPush, Severity};
 use crate::protocol::{RunSummary, Status, UndeliveredView};
 
 /// How many active runs `status` lists.
 const ACTIVE_SHOWN_MAX: usize = 200;
 
-/// How many runs are looked at for commits that are kept, the newest ones.
+/// How many of the newest runs are searched for those that await a decision.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// How many runs with such a commit are listed.
+/// How many of them are listed.
 const KEPT_SHOWN_MAX: usize = 5;
 
 impl EngineControl {
@@ -37,9 +38,8 @@ impl EngineControl {
                 schedules::agenda(&all)
             }
         };
-        let (kept_commits, kept) = self.kept_runs(catalog.config.keep_refs_ms);
         let count = |weight: Severity| to_u32(catalog.count(weight));
-        Ok(Status {
+        let mut status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             host: self.host.name().to_owned(),
@@ -68,8 +68,10 @@ impl EngineControl {
             undelivered: self.undelivered(),
             git_problem: self.git_problem(&catalog),
             failed_pushes: self.failed_pushes(OVERDUE_SHOWN_MAX),
-            kept_commits,
-            kept_runs: kept,
+            kept_commits: 0,
+            kept_runs: Vec::new(),
+            unresolved: 0,
+            unresolved_runs: Vec::new(),
             trees: Some(trees::view(
                 &self.trees,
                 catalog.config.trees.min_free_bytes,
@@ -78,7 +80,9 @@ impl EngineControl {
             uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
             syncs: counters.syncs,
             commits: counters.commits,
-        })
+        };
+        self.add_undecided(&mut status, catalog.config.keep_refs_ms);
+        Ok(status)
     }
 
     /// A store that cannot be read for want of space says nothing: that stands in the condition.
@@ -133,23 +137,20 @@ impl EngineControl {
         }
     }
 
-    /// How many of the newest runs have a commit that is on no branch, and the newest of them.
-    fn kept_runs(&self, keep_refs_ms: u64) -> (u32, Vec<RunSummary>) {
+    /// Adds the newest runs that await a decision: those with a commit that is on no branch, and those whose outcome is
+    /// unknown.
+    fn add_undecided(&self, status: &mut Status, keep_refs_ms: u64) {
         let now = self.clock.now();
-        let (mut count, mut shown, mut evaluated_at) = (0_u32, Vec::new(), 0);
+        let mut looked_at = 0;
         let looked = self.store.summaries(None, &mut |summary| {
-            evaluated_at += 1;
-            // What is older is swept away.
-            if now.millis_since(summary.submitted_at) > keep_refs_ms {
-                return ControlFlow::Break(());
+            looked_at += 1;
+            let is_kept = now.millis_since(summary.submitted_at) <= keep_refs_ms;
+            if summary.kept_commit.is_some() && is_kept {
+                add(&mut status.kept_commits, &mut status.kept_runs, summary);
+            } else if matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
+                add(&mut status.unresolved, &mut status.unresolved_runs, summary);
             }
-            if summary.kept_commit.is_some() {
-                count += 1;
-                if shown.len() < KEPT_SHOWN_MAX {
-                    shown.push(summary);
-                }
-            }
-            if evaluated_at < LOOKED_AT_MAX {
+            if looked_at < LOOKED_AT_MAX {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())
@@ -157,8 +158,15 @@ impl EngineControl {
         });
         if let Err(error) = looked {
             // On a full disk the store may refuse to be read, and status is what tells of that.
-            tracing::debug!(%error, "kept commits are not counted");
+            tracing::debug!(%error, "runs that await a decision are not counted");
         }
-        (count, shown)
+    }
+}
+
+/// Counts a run, and lists it if there is room.
+fn add(count: &mut u32, listed: &mut Vec<RunSummary>, run: RunSummary) {
+    *count += 1;
+    if listed.len() < KEPT_SHOWN_MAX {
+        listed.push(run);
     }
 }

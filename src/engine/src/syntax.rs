@@ -1,5 +1,7 @@
 //! Asks the shell that will run a text whether it can read it, running nothing of it.
 
+mod traps;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -242,9 +244,11 @@ pub(super) fn findings(
     let Some(rendered) = rendered else {
         return Vec::new();
     };
-    let shell = names::shell_program(shell);
+    let dialect = shell;
+    let shell = names::shell_program(dialect);
     let found = match syntax.check(shell, &rendered) {
-        Answer::Good => None,
+        Answer::Good if kind == TextKind::Hook => None,
+        Answer::Good => traps::find(skill, dialect, text, syntax.path.as_deref()),
         Answer::Broken(fault) => Some(TextFinding {
             code: "shell-syntax".to_owned(),
             severity: Severity::Error,

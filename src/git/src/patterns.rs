@@ -1,4 +1,5 @@
-//! Patterns of paths, as git reads them on its command line.
+//! Patterns of paths, as git reads them on its command line, except that `**/` also matches no directory, as in ignore
+//! files.
 
 use std::path::Path;
 
@@ -23,7 +24,10 @@ impl PathPatterns {
                 pattern.to_owned()
             }
         };
-        let spec = Pathspec::new(patterns.iter().map(plain)).map_err(git("read the patterns"))?;
+        let plain: Vec<String> = patterns.iter().map(plain).collect();
+        let deep = plain.iter().filter(|pattern| pattern.contains("**/"));
+        let shallow: Vec<String> = deep.map(|pattern| pattern.replace("**/", "")).collect();
+        let spec = Pathspec::new(plain.iter().chain(&shallow)).map_err(git("read the patterns"))?;
         Ok(PathPatterns(spec))
     }
 
@@ -52,7 +56,11 @@ mod tests {
             ("docs/*.md", "docs/a.md", true),
             ("docs/*.md", "docs/a.txt", false),
             ("**/*.rs", "src/deep/a.rs", true),
+            ("**/*.rs", "a.rs", true),
+            ("**/*.rs", "a.txt", false),
             ("src/**/*.rs", "src/deep/a.rs", true),
+            ("src/**/*.rs", "src/a.rs", true),
+            ("src/**/*.rs", "a.rs", false),
             ("src/**/*.rs", "lib/deep/a.rs", false),
             (".", "any/thing", true),
             ("a[0-9].txt", "a7.txt", true),

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Prints a report on the relative links in Markdown whose target does not exist.
+# Reports relative links in Markdown files whose target does not exist.
 #
-#   broken-links.sh DATE FOLDER                    the whole report
-#   broken-links.sh --files WORKSPACE NAME...      one line for each link of some files, for xargs
+#   broken-links.sh DATE FOLDER                    print the report
+#   broken-links.sh --files WORKSPACE NAME...      print one line per link of these files (for xargs)
 #
-# It calls itself through `xargs -0`: names travel as arguments and are never read from a line, so
-# blanks, quotes and newlines in them mean nothing.
+# The script calls itself through `xargs -0`. File names are passed as arguments, so they can contain
+# blanks, quotes and newlines.
 
 set -eu
 export LC_ALL=C
 
-# Prints `line target` for each relative link, the target decoded and without fragment.
+# Prints `LINE TARGET` for each relative link. TARGET is decoded, without query and fragment.
 links_in() {
     awk '
         BEGIN {
@@ -35,7 +35,7 @@ links_in() {
             return out text
         }
 
-        function tell(target) {
+        function print_link(target) {
             if (target == "" || target ~ /^#/ || target ~ /^\/\// || target ~ /^[A-Za-z][A-Za-z0-9+.-]*:/)
                 return
             sub(/[?#].*$/, "", target)
@@ -43,8 +43,8 @@ links_in() {
             if (target != "" && target !~ /\n/) print NR " " target
         }
 
-        # The target at the beginning of a text: up to the `>` that closes a `<`, else up to a blank
-        # or to the parenthesis that closes the link.
+        # Returns the link target at the start of the text. It ends at `>` if it begins with `<`,
+        # otherwise at a blank or at the closing parenthesis of the link.
         function target_of(text,    at, depth, ch, out) {
             sub(/^[ \t]+/, "", text)
             if (text ~ /^</) {
@@ -68,8 +68,8 @@ links_in() {
 
         { sub(/\r$/, "") }
 
-        # A fence is closed by the same mark, at least as long, with nothing behind it. Backticks
-        # with others behind them on the line are code within the line.
+        # The closing fence has the same character, is at least as long, and ends the line. Backticks
+        # followed by another backtick on the same line are a code span, not a fence.
         match($0, /^ ? ? ?(```+|~~~+)/) {
             mark = substr($0, 1, RLENGTH)
             gsub(/ /, "", mark)
@@ -91,7 +91,7 @@ links_in() {
         }
 
         match($0, /^ ? ? ?\[[^]^][^]]*\]:[ \t]*/) {
-            tell(target_of(substr($0, RLENGTH + 1)))
+            print_link(target_of(substr($0, RLENGTH + 1)))
             next
         }
 
@@ -99,7 +99,7 @@ links_in() {
             rest = $0
             while ((at = index(rest, "](")) > 0) {
                 rest = substr(rest, at + 2)
-                tell(target_of(rest))
+                print_link(target_of(rest))
             }
         }
     '
@@ -109,7 +109,7 @@ if [ "$1" = --files ]; then
     workspace="$2"
     shift 2
     for name in "$@"; do
-        # A document that git knows may have been deleted from the work tree.
+        # A tracked file can be missing from the worktree.
         [ -f "$name" ] || continue
         case "$name" in
             */*) directory="${name%/*}" ;;

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Prints every marked line of the last commit as JSON, one item a line.
+# Prints the lines of the last commit that contain a marker, as JSON with one item per line.
 #
-#   todo-inventory.sh DATE FOLDER MARKERS          the whole inventory
-#   todo-inventory.sh --files MARKERS NAME...      the items of some files, for xargs
+#   todo-inventory.sh DATE FOLDER MARKERS          print the inventory
+#   todo-inventory.sh --files MARKERS NAME...      print the items of these files (for xargs)
 #
-# It calls itself through `xargs -0`: names travel as arguments and are never read from a line, so
-# blanks, quotes and newlines in them mean nothing.
+# The script calls itself through `xargs -0`. File names are passed as arguments, so they can contain
+# blanks, quotes and newlines.
 
 set -eu
 export LC_ALL=C
@@ -14,7 +14,8 @@ marked() {
     git -c grep.fullName=false -c grep.column=false grep --no-color -I -w -E -e "$markers" "$@"
 }
 
-# Reads `number:text` lines of one file, whose name comes through the environment.
+# Converts lines `NUMBER:TEXT` of a file to JSON items. The file name is passed to awk as an
+# environment variable because `-v` would interpret its escape sequences.
 items_of() {
     FILE="$1" awk '
         BEGIN {
@@ -28,7 +29,7 @@ items_of() {
             file = json(ENVIRON["FILE"], 4096)
         }
 
-        # Bytes of the UTF-8 character at a position; 0 where there is none.
+        # Returns the number of bytes of the UTF-8 character at a position, or 0 if it is invalid.
         function width(text, at,    first, low, high, size, i, code) {
             first = ord[substr(text, at, 1)]
             if (first < 128) return 1
@@ -75,7 +76,7 @@ if [ "$1" = --files ]; then
     markers="$2"
     shift 2
     for name in "$@"; do
-        # git names a file of a commit as `commit:file`; a commit's id holds no colon.
+        # `git grep` prints `COMMIT:FILE`. A commit id contains no colon.
         marked -h -n "${name%%:*}" -- ":(literal)${name#*:}" > "$TMPDIR/lines"
         items_of "${name#*:}" < "$TMPDIR/lines"
     done
@@ -91,7 +92,7 @@ tip="$(git rev-parse --verify --quiet HEAD)" || {
     exit 1
 }
 
-# Status 1 of grep means that nothing was found, which is an answer.
+# `git grep` exits with 1 if it finds nothing, which is not an error.
 marked -l -z "$tip" -- ":(literal)$folder" ':(exclude)workspace' ':(exclude)workers' \
     > "$TMPDIR/files" || [ "$?" -eq 1 ]
 xargs -0 -r sh "$0" --files "$markers" < "$TMPDIR/files" > "$TMPDIR/items"

@@ -59,14 +59,14 @@ impl<'a> Reader<'a, '_> {
             (
                 found.runs_ms < RUNS_MS_MIN,
                 "runs",
-                "runs must stay for at least 2 days, because a request that is repeated within that time is answered with its first run"
+                "runs must be kept for at least 2 days, so that a repeated request finds its run"
                     .to_owned(),
                 "write `runs: 2d`, or longer",
             ),
             (
                 found.approvals_ms < found.runs_ms,
                 "approvals",
-                "runs that a person approved or denied must stay at least as long as other runs".to_owned(),
+                "approved and denied runs must be kept at least as long as other runs".to_owned(),
                 "write at least as long as `runs`, whose default is 90d",
             ),
             (

@@ -1,13 +1,12 @@
 //! Keys of a skill, in worker.yaml or in a file of its own.
 
-use super::DefaultValue::{Told, Value, Whole as Number};
+use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
     ANYTHING, BRANCHES, INSTRUCTIONS, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::worker::PLACEMENT;
 use crate::bounds::ITERATIONS_MAX;
-use crate::model::agent::ITERATIONS_DEFAULT;
 use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, WAKE, kept, kept_as, key, table};
 
 const WORKERS: DefaultValue = Told("the worker's");
@@ -76,7 +75,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("preferred_model", Text, "model alias; an unknown one means `default`, with a warning")
         .see("models", "models-agents.md#models").default(Told("`model`, else `execution.model`, else `default`")).and_kept(),
     key("max_iterations", AnyOf(&[Whole(1, ITERATIONS_MAX), Form::Pattern(r"^\s*[0-9]+\s*$")]), "model turns per attempt, 1 to 1,000")
-        .default(Number(ITERATIONS_DEFAULT as u64)).and_kept(),
+        .default(Told("`5`; `50` for an agent CLI")).and_kept(),
     key("input_schema", ANYTHING, "JSON Schema of the instructions' inputs, instead of `interface.inputs`").and_kept(),
     key("toolsets", TEXTS, "additional tool sets; an unknown one is a warning").see("tool sets", "models-agents.md#tool-sets").and_kept(),
     key("files", ANYTHING, "files next to `SKILL.md` that a model may load: `{path, description}`").see("skill files", "skill-files.md").default(Told("all")).and_kept(),

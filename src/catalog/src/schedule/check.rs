@@ -171,11 +171,11 @@ impl Resolver<'_, '_> {
             .is_some_and(|start| !has_start(policy, start.min(now)));
         let message = if is_by_hours {
             let hours = shown_hours(&policy.blocked_hours);
-            format!("it never runs: all its slots lie in the blocked hours `{hours}`")
+            format!("it never runs: all its times are in the blocked hours `{hours}`")
         } else if is_blocked {
-            "it never runs: all its slots lie in blocked hours or dates, or outside of `start` and `end`".to_owned()
+            "it never runs: all its times are in blocked hours or dates, or not between `start` and `end`".to_owned()
         } else {
-            "it never runs: there is no slot between `start` and `end`".to_owned()
+            "it never runs: no time is between `start` and `end`".to_owned()
         };
         let place = read
             .places
@@ -188,7 +188,8 @@ impl Resolver<'_, '_> {
         } else {
             Severity::Warning
         };
-        let hint = "change its times or its policy, or switch it off with `enabled: false`";
+        let hint =
+            "change its times, `blackout`, `start` or `end`, or disable it with `enabled: false`";
         self.tell(draft, severity, "schedule-never", place, (message, hint));
         is_error
     }

@@ -12,6 +12,7 @@ mod moment;
 mod phrases;
 mod policy;
 mod resolve;
+mod traps;
 mod trigger;
 mod unnamed;
 mod values;

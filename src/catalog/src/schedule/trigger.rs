@@ -1,7 +1,7 @@
 //! What makes a schedule due: exactly one of six kinds.
 
 use super::values::{contradiction, one_of, shown, word};
-use super::{Around, moment, phrases};
+use super::{Around, moment, phrases, traps};
 use crate::bounds::SETTLE_MS;
 use crate::keys::{AFTER, DST, ON_COMMIT, WATCH, has_near_miss};
 use crate::model::isolation::branch_name;
@@ -131,7 +131,10 @@ pub(super) fn cron(
 /// Whether a cron expression can be read; says what is wrong with it.
 fn expression(view: View<'_>, text: &str, seconds: bool, report: &mut Report) -> bool {
     match Expression::parse(text, seconds) {
-        Ok(_) => true,
+        Ok(_) => {
+            traps::report(view, text, seconds, report);
+            true
+        }
         Err(error) => {
             let place = view.place_within(error.at.start);
             let form = phrases::form(text).map(|form| format!("write {form}"));

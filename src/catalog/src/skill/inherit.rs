@@ -246,12 +246,12 @@ impl<'a> Builder<'a, '_> {
             return retry;
         }
         let why = if idempotent.is_some() {
-            "says `idempotent: false`"
+            "is not idempotent"
         } else {
-            "changes things"
+            "is mutating"
         };
-        let message = format!("`{}` {why} and is tried once", self.item.id);
-        let hint = "write `idempotent: true` when repeating it does no harm";
+        let message = format!("`retry` does not apply: `{}` {why}", self.item.id);
+        let hint = "write `idempotent: true` if it can be repeated without harm";
         if own.is_some() {
             report.warning("retry-not-applied", place, message, hint);
         } else {

@@ -317,13 +317,13 @@ trees: {min-free: 1GiB}
     E 9 key-misspelled `min-free` is not a known key
     did you mean `min_free`?
 retention: {runs: 1d}
-    E 19 retention-contradiction `retention.runs`: runs must stay for at least 2 days, because a request that is repeated within that time is answered with its first run
+    E 19 retention-contradiction `retention.runs`: runs must be kept for at least 2 days, so that a repeated request finds its run
     write `runs: 2d`, or longer
 retention: {runs: 200d, approvals: 100d}
-    E 36 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
+    E 36 retention-contradiction `retention.approvals`: approved and denied runs must be kept at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {runs: 366d}
-    E 19 retention-contradiction `retention.approvals`: runs that a person approved or denied must stay at least as long as other runs
+    E 19 retention-contradiction `retention.approvals`: approved and denied runs must be kept at least as long as other runs
     write at least as long as `runs`, whose default is 90d
 retention: {threads: 1MiB}
     E 22 retention-contradiction `retention.threads`: one run can write more: up to `output_bytes_max` (10485760 bytes) to each of its two streams

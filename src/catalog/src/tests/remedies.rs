@@ -37,6 +37,73 @@ fn tasks_in_the_place_of_skills_are_answered_with_the_word() {
 }
 
 #[test]
+fn expressions_that_mean_something_else_than_they_seem_to_are_warned_of() {
+    for (cron, code, hint) in [
+        ("*/90 * * * *", "cron-step-long", "write `every: 90m`"),
+        ("0 */36 * * *", "cron-step-long", "write `every: 36h`"),
+        ("0 9 1-7 * MON", "cron-days-either", "write `* * MON#1`"),
+        ("0 9 8-14 * 2", "cron-days-either", "write `* * 2#2`"),
+    ] {
+        let text = scheduled(&format!("{{cron: '{cron}'}}"));
+        check_worker(&text, (code, WARNING, 3, 18, hint));
+    }
+    for cron in [
+        "*/30 * * * *",
+        "0 9 1-7 * *",
+        "0 9 1,15 * MON",
+        "0 9 * * MON#1",
+    ] {
+        let text = scheduled(&format!("{{cron: '{cron}'}}"));
+        let catalog = Workspace::new(&[("workers/w/worker.yaml", text.as_str())]).load();
+        assert!(
+            catalog.problems.is_empty(),
+            "{cron}: {}",
+            super::show(&catalog.problems)
+        );
+    }
+}
+
+#[test]
+fn values_that_no_shell_reads_are_answered_with_what_to_write() {
+    let skill = |more: &str| {
+        format!("worker: {{id: w}}\nskills:\n  - {{id: a, description: d, run: date, {more}}}\n")
+    };
+    let token = skill("env: {T: ghp_16C7e42F292c6912E7710c838347Ae178B4a}");
+    check_worker(
+        &token,
+        ("secret-in-definition", ERROR, 3, 49, "revoke the token"),
+    );
+    let path = skill("env: {P: '/opt/bin:$PATH'}");
+    check_worker(
+        &path,
+        (
+            "env-not-expanded",
+            WARNING,
+            3,
+            49,
+            "set the variable in `run`",
+        ),
+    );
+    let date =
+        skill("interface: {outputs: [{name: r, type: file, destination: 'r/$(date +%F).md'}]}");
+    check_worker(
+        &date,
+        ("destination-shell", ERROR, 3, 97, "such as `{date}`"),
+    );
+}
+
+#[test]
+fn a_colon_within_a_plain_value_is_not_taken_for_a_placeholder() {
+    let text = "worker: {id: w}\nskills:\n  - id: a\n    run: echo \"failed: {skill}\"\n";
+    let catalog = Workspace::new(&[("workers/w/worker.yaml", text)]).load();
+    let shown = super::show(&catalog.problems);
+    assert!(
+        shown.contains("yaml-syntax") && !shown.contains("quote-placeholder"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_nickname_without_its_sign_is_answered_with_it() {
     for name in ["daily", "hourly", "weekly", "monthly", "yearly"] {
         let text = scheduled(name);

@@ -140,12 +140,12 @@ fn worker_checks_come_first_and_prose_is_for_people() {
     expect(
         &catalog,
         path,
-        &("check-manual", NOTE, 9, 7, "add `command`"),
+        &("check-manual", NOTE, 9, 7, "write `command: COMMAND`"),
     );
     expect(
         &catalog,
         path,
-        &("check-manual", NOTE, 10, 7, "add `command`"),
+        &("check-manual", NOTE, 10, 7, "write `command: COMMAND`"),
     );
     expect(
         &catalog,

@@ -37,12 +37,21 @@ pub(super) fn standing(control: &dyn Control) -> Vec<Finding> {
         Finding::new("kept", State::Care, commands::status::kept(&status))
             .hint("`workerctl show RUN` says what kept it off its branch")
     });
+    let unresolved = (status.unresolved > 0).then(|| {
+        Finding::new("runs", State::Care, commands::status::unresolved(&status))
+            .hint("`workerctl resolve RUN --as succeeded|failed --note TEXT` records what happened")
+    });
     let git = status.git_problem.map(|problem| {
         Finding::new("git", State::Bad, problem)
             .hint("make it writable for the user of the engine; a service needs `ReadWritePaths=` in its unit")
     });
     let trees = status.trees.map(trees);
-    trees.into_iter().chain(git).chain(kept).collect()
+    trees
+        .into_iter()
+        .chain(git)
+        .chain(unresolved)
+        .chain(kept)
+        .collect()
 }
 
 fn trees(trees: TreesView) -> Finding {

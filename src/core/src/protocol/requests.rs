@@ -263,6 +263,12 @@ pub struct Status {
     /// The newest of them.
     #[serde(default)]
     pub kept_runs: Vec<RunSummary>,
+    /// How many of the newest 2,000 runs ended as `unknown` and await a decision.
+    #[serde(rename = "unresolved_count", default)]
+    pub unresolved: u32,
+    /// The newest of them.
+    #[serde(default)]
+    pub unresolved_runs: Vec<RunSummary>,
     /// The trees that mutating runs work in.
     #[serde(default)]
     pub trees: Option<TreesView>,

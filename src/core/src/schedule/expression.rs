@@ -105,7 +105,7 @@ fn never_fires(whole: Piece) -> ExpressionError {
     ExpressionError::new(
         "cron-never-fires",
         whole.range(),
-        "no year has a day that the expression names",
+        "no such date exists in any year",
         "look at the day of the month and the month: February has 29 days at most, \
          April, June, September and November have 30",
     )
@@ -146,7 +146,7 @@ fn refuse_foreign(text: &str, whole: Piece) -> Result<(), ExpressionError> {
         return Err(ExpressionError::new(
             "cron-assignment",
             whole.at..whole.at + first.len(),
-            "an expression sets no variables",
+            "a cron expression cannot set variables",
             match first.split_once('=') {
                 Some(("TZ" | "CRON_TZ", zone)) => {
                     format!("write `timezone: {zone}` next to `cron`, and remove it here")
