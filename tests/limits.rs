@@ -99,11 +99,11 @@ fn bombs_end_at_their_limit_in_every_command_and_nothing_is_left() {
         assert_eq!(left(&workspace), [""; 0], "{skill}");
     }
     assert_eq!(workspace.read("own.txt"), None);
-    // A hook that does not answer 2 blocks nothing, whatever becomes of it.
+    // A hook that could have blocked the run and gave no answer blocks it.
     let detail = run(&workspace, "hooked");
-    let warnings = detail["warnings"].to_string();
-    assert!(warnings.contains("hook 1: "), "{detail}");
-    assert!(warnings.contains("process_limit"), "{detail}");
+    assert_eq!(failure(&detail), ("hook", "hook_blocked"), "{detail}");
+    let message = detail["summary"]["outcome"]["failure"]["message"].to_string();
+    assert!(message.contains("process_limit"), "{message}");
     assert_eq!(left(&workspace), [""; 0]);
     daemon.stop();
 }

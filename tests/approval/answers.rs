@@ -104,6 +104,23 @@ fn a_branch_that_moved_elsewhere_takes_what_was_approved_after_its_checks() {
 }
 
 #[test]
+fn a_branch_that_ignores_a_part_of_what_was_approved_is_a_conflict() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = asked(&workspace, &["change"]);
+    let patterns = workspace.read(".gitignore").unwrap() + "/own.txt\n";
+    workspace.write(".gitignore", &patterns);
+    workspace.commit_all("own.txt is ignored");
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let approved = workspace.run(&["approve", &run]).expect_code(1);
+    let said = approved.stdout + &approved.stderr;
+    assert!(said.contains("leave out or change `own.txt`"), "{said}");
+    assert_eq!(code(&ended(&workspace, &run)), "conflict");
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
+    daemon.stop();
+}
+
+#[test]
 fn a_branch_that_changed_the_same_is_a_conflict_and_the_commit_is_kept() {
     let workspace = bed();
     let daemon = Daemon::start(&workspace);

@@ -139,6 +139,26 @@ fn a_hook_that_blocks_puts_everything_back_and_one_that_fails_warns() {
 }
 
 #[test]
+fn a_hook_that_cannot_be_executed_blocks() {
+    let workspace = Workspace::with_skills(
+        "
+  - {id: missing, description: d, mutating: true, run: 'echo x > x', hooks: {post_tools: ['no-such-program']}}
+  - {id: plain, description: d, mutating: true, run: 'echo x > x', hooks: {post_tools: ['/etc/hostname']}}
+  - {id: crashes, description: d, mutating: true, run: 'echo x > x', hooks: {post_tools: ['kill -9 $$']}}
+",
+    );
+    for skill in ["missing", "plain", "crashes"] {
+        let done = workspace
+            .run(&["run", skill, "--json"])
+            .expect_code(1)
+            .value();
+        let failure = &summary(&done)["outcome"]["failure"];
+        assert_eq!(failure["code"], "hook_blocked", "{skill}: {failure}");
+    }
+    assert_eq!(workspace.committed_runs().len(), 0);
+}
+
+#[test]
 fn what_a_person_has_staged_and_changed_stays_as_it_is() {
     let workspace = workspace();
     workspace.write("staged.txt", "staged\n");

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use crate::workspace::api::Api;
 use crate::workspace::daemon::Daemon;
@@ -108,10 +109,13 @@ fn what_a_killed_engine_has_logged_beyond_the_bound_stays_in_the_log() {
 /// Reads until the text arrives.
 fn await_text(stream: &mut UnixStream, read: &mut Vec<u8>, wanted: &str) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Signs of life arrive all the time.
+    let until = Instant::now() + PATIENCE;
     let mut buffer = vec![0; 64 * 1024];
     while !String::from_utf8_lossy(read).contains(wanted) {
         let count = stream.read(&mut buffer).unwrap();
         assert!(count > 0, "the stream ended before `{wanted}`");
+        assert!(Instant::now() < until, "`{wanted}` did not arrive");
         read.extend_from_slice(&buffer[..count]);
     }
 }

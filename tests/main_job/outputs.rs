@@ -1,6 +1,8 @@
 //! Outputs, attempts and the examples that `init` writes.
 
 use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 
 use crate::workspace::Workspace;
 
@@ -162,4 +164,55 @@ fn a_destination_that_the_command_wrote_itself_is_not_replaced_by_what_it_printe
     // What an earlier run left there is replaced.
     workspace.run(&["run", "printed"]).expect_code(0);
     assert_eq!(workspace.read("reports/own.md").unwrap(), "printed\n");
+}
+
+#[test]
+fn a_hole_in_an_output_takes_no_space_where_it_is_published() {
+    let workspace = Workspace::with_skills(
+        "
+  - id: hole
+    description: d
+    limits: {written: 1MiB}
+    interface: {outputs: [{name: out, type: file, destination: out.bin}]}
+    run: 'printf head > {out}; truncate -s 1T {out}; printf tail >> {out}'
+",
+    );
+    workspace.run(&["run", "hole"]).expect_code(0);
+    let mut file = fs::File::open(workspace.root.join("out.bin")).unwrap();
+    let found = file.metadata().unwrap();
+    assert_eq!(found.len(), (1 << 40) + 4);
+    assert!(found.blocks() * 512 < 1 << 20, "{}", found.blocks());
+    let mut text = String::new();
+    file.seek(SeekFrom::End(-4)).unwrap();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "tail");
+}
+
+#[test]
+fn a_link_to_a_commit_does_not_swallow_outputs() {
+    let workspace = Workspace::with_skills(
+        "
+  - {id: other, description: d, mutating: true, run: 'git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),made; mkdir -p made'}
+  - id: own
+    description: d
+    mutating: true
+    interface: {outputs: [{name: out, type: file, destination: made/out.txt}]}
+    run: 'git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),made; mkdir -p made; echo x > {out}'
+  - id: honest
+    description: d
+    mutating: true
+    interface: {outputs: [{name: out, type: file, destination: made/out.txt}]}
+    run: 'echo x > {out}'
+",
+    );
+    for skill in ["other", "own"] {
+        let done = workspace
+            .run(&["run", skill, "--json"])
+            .expect_code(1)
+            .value();
+        let failure = &done["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "submodule", "{failure}");
+    }
+    workspace.run(&["run", "honest"]).expect_code(0);
+    assert_eq!(workspace.git(&["show", "HEAD:made/out.txt"]), "x\n");
 }

@@ -107,7 +107,7 @@ fn programs_that_do_not_exist_are_found() {
 
 #[test]
 fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
-    let skills = "\n  - {id: a, description: d, run: 'true', schedule: {on_commit: relase}}\n  - {id: b, description: d, run: 'true', schedule: {watch: [docz/]}}\n  - {id: c, description: d, mutating: true, run: 'true'}\n";
+    let skills = "\n  - {id: b, description: d, run: 'true', schedule: {watch: [docz/]}}\n  - {id: c, description: d, mutating: true, run: 'true'}\n";
     let workspace = Workspace::with_skills(skills);
     std::fs::write(
         workspace.root.join("workerctl.yaml"),
@@ -115,14 +115,19 @@ fn a_missing_command_of_a_notification_keeps_nothing_from_running() {
     )
     .unwrap();
     let done = workspace.run(&["check"]).expect_code(0).stdout;
-    for code in [
-        "command-file-missing",
-        "schedule-branch-missing",
-        "schedule-path-missing",
-    ] {
+    for code in ["command-file-missing", "schedule-path-missing"] {
         assert!(done.contains(code), "{code}: {done}");
     }
     assert!(done.contains("`./nohook.sh` does not exist"), "{done}");
+}
+
+#[test]
+fn a_schedule_that_waits_for_a_missing_branch_fails_the_check() {
+    let workspace = Workspace::with_skills(
+        "\n  - {id: a, description: d, run: 'true', schedule: {on_commit: relase}}\n",
+    );
+    let done = workspace.run(&["check"]).expect_code(6).stdout;
+    assert!(done.contains("schedule-branch-missing"), "{done}");
 }
 
 #[test]

@@ -51,8 +51,13 @@ const SKILLS: &str = r#"
     mutating: true
     run: 'echo x >> tracked.txt'
     hooks:
-      post_tools: [{command: 'GATE', timeout: 1s}]
       post_commit: [{command: 'GATE', timeout: 1s}]
+  - id: slow-to-allow
+    description: d
+    mutating: true
+    run: 'echo x >> tracked.txt'
+    hooks:
+      post_tools: [{command: 'GATE', timeout: 1s}]
   - {id: plain, description: d, mutating: true, run: 'echo x >> "$HOME/ran"; echo x >> tracked.txt'}
 "#;
 
@@ -134,16 +139,23 @@ fn the_limit_of_a_check_fails_the_check() {
 }
 
 #[test]
-fn the_limit_of_a_hook_is_a_warning() {
+fn the_limit_of_a_hook_blocks_before_the_commit_and_is_a_warning_afterwards() {
     let (workspace, _gate) = bed();
     let daemon = Daemon::start(&workspace);
     let run = workspace.submit(&["hooks"]);
     let detail = expect_committed(&workspace, &run);
     let warnings = detail["warnings"].as_array().unwrap();
-    assert_eq!(warnings.len(), 2, "{detail}");
-    for warning in warnings {
-        let warning = warning.as_str().unwrap();
-        assert!(warning.contains("time limit reached"), "{warning}");
-    }
+    assert_eq!(warnings.len(), 1, "{detail}");
+    let warning = warnings[0].as_str().unwrap();
+    assert!(warning.contains("time limit reached"), "{warning}");
     rest(&workspace, daemon);
+
+    let (workspace, _gate) = bed();
+    let (code, detail) = ended(&workspace, "slow-to-allow");
+    assert_eq!(code, 1, "{detail}");
+    let failure = &detail["summary"]["outcome"]["failure"];
+    assert_eq!(failure["code"], "hook_blocked", "{detail}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(message.contains("time limit reached"), "{message}");
+    expect_restored(&workspace);
 }

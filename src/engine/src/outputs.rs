@@ -1,12 +1,12 @@
 //! Declared outputs: resolved below the workspace without following links, stamped, published, verified.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -54,6 +54,31 @@ pub(super) enum OutputError {
         #[source]
         source: io::Error,
     },
+}
+
+/// Copies a file and leaves its holes: a run can make a file of terabytes that takes no space.
+fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
+    let length = from.metadata()?.len();
+    let mut at = 0;
+    while at < length {
+        let data = match rustix::fs::seek(&*from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // There is only a hole up to the end.
+            Err(Errno::NXIO) => break,
+            // The file system has no holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = rustix::fs::seek(&*from, SeekFrom::Hole(data)).unwrap_or(length);
+        from.seek(io::SeekFrom::Start(data))?;
+        to.seek(io::SeekFrom::Start(data))?;
+        let copied = io::copy(&mut from.take(end - data), to)?;
+        if copied == 0 {
+            break;
+        }
+        at = data + copied;
+    }
+    to.set_len(length)
 }
 
 /// A workspace, opened, below which every path is resolved anew for each use.
@@ -149,9 +174,11 @@ impl SandboxedDir {
         let to = rustix::fs::openat(&directory, name, flags, Mode::from_raw_mode(0o600))
             .map_err(|errno| refused("write", path, errno))?;
         let mut to = File::from(to);
-        io::copy(&mut from, &mut to)
-            .and_then(|_| to.set_permissions(mode))
-            .map_err(io("write"))
+        let copied = copy_data(&mut from, &mut to).and_then(|()| to.set_permissions(mode));
+        copied.map_err(|error| {
+            let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+            io("write")(error)
+        })
     }
 
     /// Removes a temporary file of ours, if it is there.

@@ -32,6 +32,10 @@ impl Work {
         let at = self.entries.last()?.at;
         let run = self.run.apply(at, event).ok()?;
         let action = run.next_action().filter(Action::may_precede_commit)?;
+        // Outputs are replaced only after the loop has decided that the run neither exceeds its time nor is cancelled.
+        if matches!(action, Action::Save { .. }) && self.spec.stages_outputs() {
+            return None;
+        }
         Some(Work {
             run: Arc::new(run),
             action,

@@ -138,13 +138,32 @@ pub fn head_entry(cwd: &Path, path: &RepoPath) -> Result<Option<(Oid, u32)>, Git
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(fail(error)),
     };
+    entry_of(&tree, path).map_err(fail)
+}
+
+/// Returns the same for a commit.
+pub fn commit_entry(
+    cwd: &Path,
+    commit: &Oid,
+    path: &RepoPath,
+) -> Result<Option<(Oid, u32)>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let found = handle
+        .repo
+        .find_commit(commit.raw())
+        .and_then(|commit| commit.tree());
+    let found = found.and_then(|tree| entry_of(&tree, path));
+    found.map_err(git("read a file of a commit"))
+}
+
+fn entry_of(tree: &git2::Tree<'_>, path: &RepoPath) -> Result<Option<(Oid, u32)>, git2::Error> {
     match tree.get_path(path.as_path()) {
         Ok(found) => {
             let mode = u32::try_from(found.filemode_raw()).unwrap_or_default();
             Ok(Some((Oid::from(found.id()), mode)))
         }
         Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(fail(error)),
+        Err(error) => Err(error),
     }
 }
 

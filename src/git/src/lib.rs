@@ -28,8 +28,8 @@ mod tracked;
 pub use arrivals::{arrivals, branch_tip, commit_of_run, has_commit};
 pub use author::{Author, AuthorError, Identity, author, identity};
 pub use changes::{
-    ChangedPath, CommittedFile, PathChange, changed_paths, committed_file, head_entry,
-    is_checked_out,
+    ChangedPath, CommittedFile, PathChange, changed_paths, commit_entry, committed_file,
+    head_entry, is_checked_out,
 };
 pub use checkouts::{Checkout, checkouts};
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};

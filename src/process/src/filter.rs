@@ -123,11 +123,70 @@ pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
     );
     rules.insert(libc::SYS_setrlimit, vec![mark_of_runs(0, None)?]);
     rules.insert(libc::SYS_ioctl, refused_ioctls()?);
+    rules.extend(other_users_programs()?);
+    answering(rules, libc::EACCES)
+}
+
+/// Compiles the filter of calls whose arguments no filter can read, because they are in the memory of the process. It
+/// answers as a kernel that does not know them, so that programs use the older calls instead.
+///
+/// `clone3` can start a process in another control group, and `openat2` can create a file that is run as its owner.
+pub(super) fn compile_unreadable() -> Result<BpfProgram, Error> {
+    let calls = [libc::SYS_clone3, libc::SYS_openat2];
+    answering(calls.map(|call| (call, Vec::new())).into(), libc::ENOSYS)
+}
+
+fn answering(rules: Rules, errno: i32) -> Result<BpfProgram, Error> {
     let rules = also_with_short_pointers(rules);
     let arch = std::env::consts::ARCH.try_into()?;
-    let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
+    let refuse = SeccompAction::Errno(errno.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
     Ok(filter.try_into()?)
+}
+
+/// Creating files that run as their owner or group (set-user-ID and set-group-ID bits), and giving files these bits: with
+/// such a file, another user would act as the user of the engine.
+fn other_users_programs() -> Result<Rules, BackendError> {
+    /// chmod(2) since Linux 6.6.
+    const FCHMODAT2: i64 = 452;
+    let has = |number: u8, bit: u32| {
+        let bit = u64::from(bit);
+        SeccompCondition::new(number, Length::Dword, Is::MaskedEq(bit), bit)
+    };
+    let with_mode = |mode: u8| -> Result<_, BackendError> {
+        Ok(vec![
+            all_of([has(mode, libc::S_ISUID)])?,
+            all_of([has(mode, libc::S_ISGID)])?,
+        ])
+    };
+    // Without these flags, the mode is not read and can be anything.
+    let opening = |flags: u8| {
+        let mut found = Vec::new();
+        for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+            for bit in [libc::S_ISUID, libc::S_ISGID] {
+                found.push(all_of([
+                    has(flags, flag.cast_unsigned()),
+                    has(flags + 1, bit),
+                ])?);
+            }
+        }
+        Ok::<_, BackendError>(found)
+    };
+    let mut rules = Rules::from([
+        (libc::SYS_fchmod, with_mode(1)?),
+        (libc::SYS_fchmodat, with_mode(2)?),
+        (FCHMODAT2, with_mode(2)?),
+        (libc::SYS_mknodat, with_mode(2)?),
+        (libc::SYS_openat, opening(2)?),
+    ]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([
+        (libc::SYS_chmod, with_mode(1)?),
+        (libc::SYS_creat, with_mode(1)?),
+        (libc::SYS_mknod, with_mode(1)?),
+        (libc::SYS_open, opening(1)?),
+    ]);
+    Ok(rules)
 }
 
 /// Sockets that are refused.

@@ -138,7 +138,7 @@ pub fn walls_stand() -> bool {
 /// It keeps hold of what is granted, even where that is removed meanwhile: not for long.
 pub struct RaisedWall {
     ruleset: RulesetCreated,
-    filter: BpfProgram,
+    filters: [BpfProgram; 2],
     pub(super) container: Option<ReadyContainer>,
 }
 
@@ -197,11 +197,15 @@ impl Wall {
                 created = created.add_rule(rule).map_err(|error| refused(&error))?;
             }
         }
-        let filter = filter::compile(&self.sockets()).map_err(|error| refused(&error))?;
+        let filters = [
+            filter::compile(&self.sockets()),
+            filter::compile_unreadable(),
+        ];
+        let [readable, unreadable] = filters.map(|filter| filter.map_err(|error| refused(&error)));
         let container = self.container.as_ref();
         Ok(RaisedWall {
             ruleset: created,
-            filter,
+            filters: [readable?, unreadable?],
             container: container.map(|found| found.prepare(self)).transpose()?,
         })
     }
@@ -262,7 +266,10 @@ impl RaisedWall {
         if status.ruleset == RulesetStatus::NotEnforced {
             return Err(WallError::Refused("nothing is enforced".to_owned()));
         }
-        seccompiler::apply_filter(&self.filter).map_err(|error| refused(&error))
+        let mut filters = self.filters.iter();
+        filters.try_for_each(|filter| {
+            seccompiler::apply_filter(filter).map_err(|error| refused(&error))
+        })
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) static RATE_LIMIT: Table = table("RateLimit", "Waits at the rate limi
 
 /// The `hooks` map.
 pub(crate) static HOOKS: Table = table("Hooks", "Commands that receive events of a run as JSON on standard input.", &[
-    key("post_tools", SEVERAL_HOOKS, "after the checks of a mutating run: exit code 0 passes, 2 blocks, others are warnings"),
+    key("post_tools", SEVERAL_HOOKS, "after the checks of a mutating run: exit code 0 passes, 2 blocks, so does a hook without an answer; others are warnings"),
     key("post_commit", SEVERAL_HOOKS, "after the commit is durable; a failure is a warning"),
 ]);
 

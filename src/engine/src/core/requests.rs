@@ -5,7 +5,7 @@ use super::super::live::Live;
 use super::super::request::{Answer, Envelope, Request, Submission};
 use super::super::view::Condition;
 use super::{Core, Reply, Turn};
-use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Run, State};
+use crate::machine::{AfterSave, CancelKind, Entry, Event, MACHINE_VERSION, Run, State};
 use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
@@ -226,6 +226,17 @@ impl Core {
                 )
                 .hint("wait for it, then `git revert` its commit"),
             ),
+            State::Saving {
+                next: AfterSave::Finish(Outcome::Succeeded),
+                ..
+            } if live.spec.stages_outputs() => Some(Diagnostic::new(
+                Kind::Conflict,
+                "publishing",
+                format!(
+                    "{} has passed its checks and is publishing its outputs, so it can no longer be cancelled",
+                    run.short()
+                ),
+            )),
             _ => None,
         };
         if let Some(refused) = refused {

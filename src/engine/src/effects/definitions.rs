@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use workerctl_trees::{PathChange, RunResult};
+use workerctl_trees::{PathChange, RunResult, TreeEntry};
 
 use super::super::restricted::{Restricted, real};
 use super::super::work::Work;
@@ -39,6 +39,32 @@ fn refuse(
     Err(Failure::new(step, code, message))
 }
 
+/// Refuses a new submodule that the result does not define: git follows no file below it, so that later results would
+/// silently lack theirs.
+fn refuse_stray_link(
+    change: &PathChange,
+    defines_modules: bool,
+    step: Step,
+) -> Result<(), Failure> {
+    let is_link = |entry: &Option<TreeEntry>| {
+        entry
+            .as_ref()
+            .is_some_and(|entry| entry.mode == MODE_COMMIT)
+    };
+    if !is_link(&change.new) || is_link(&change.old) || defines_modules {
+        return Ok(());
+    }
+    let path = change.path.to_string();
+    let message = format!(
+        "`{path}` is recorded as a submodule that `.gitmodules` does not define, so git would ignore all files below it; \
+         let the run remove `{path}` from its index (`git rm --cached`), or add it with `git submodule add`"
+    );
+    Err(Failure::new(step, "submodule", message))
+}
+
+/// Git's mode of a submodule.
+const MODE_COMMIT: u32 = 0o160_000;
+
 /// Returns the key that lets a person approve the result of a run.
 fn remedy(work: &Work) -> &'static str {
     match work.spec.plan.approval {
@@ -64,10 +90,13 @@ impl Performer {
             .flat_map(|checkout| self.own_names(work, &checkout.workdir));
         let own: Vec<PathBuf> = own.collect();
         let restricted = self.restricted(work, &checkouts);
+        let is_modules = |change: &PathChange| change.path.as_path() == Path::new(".gitmodules");
+        let defines_modules = change.changes.iter().any(is_modules);
         for change in &change.changes {
             let path = change.path.as_path();
             let mode = change.new.as_ref().map_or(0, |new| new.mode);
             let found = refuse_own(&own, path, change.new.is_some(), step);
+            let found = found.and_then(|()| refuse_stray_link(change, defines_modules, step));
             let found = found.and_then(|()| match &restricted {
                 Some(restricted) => {
                     let shown = path.to_string_lossy();

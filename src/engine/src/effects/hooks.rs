@@ -19,6 +19,29 @@ use crate::protocol::LogStream;
 /// Exit code by which a hook blocks the run.
 const BLOCKS: i32 = 2;
 
+/// The event of hooks that can block a run.
+const BLOCKING: &str = "PostToolUse";
+
+/// Exit codes of shells for a program that cannot be executed or does not exist.
+const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+/// Returns true if a hook did not decide. A result could be made so that the hook which would refuse it does not start,
+/// takes too long or crashes.
+fn is_without_answer(ended: &Ended) -> bool {
+    match ended {
+        Ended::Exited { code } => NOT_EXECUTED.contains(code),
+        // Models answer otherwise; they are no hooks.
+        Ended::Stopped
+        | Ended::Answered { .. }
+        | Ended::Unfinished { .. }
+        | Ended::Failed { .. } => false,
+        Ended::Signalled { .. }
+        | Ended::TimedOut
+        | Ended::LimitReached { .. }
+        | Ended::NotStarted { .. } => true,
+    }
+}
+
 /// Whether a hook is the push that a definition asks for by name: it needs keys that no skill is given.
 fn is_push(work: &Work, hook: &HookSpec) -> bool {
     let first = work.spec.post_commit.first();
@@ -31,7 +54,7 @@ impl Performer {
             Some(hook) => match self.stand_on_result(work) {
                 Ok(()) => {
                     let before = self.output_stamps(work);
-                    let (said, level) = self.hook(work, hook, "PostToolUse", Vec::new());
+                    let (said, level) = self.hook(work, hook, BLOCKING, Vec::new());
                     (self.unless_changed(work, &before, said), level)
                 }
                 Err(failure) => {
@@ -145,11 +168,16 @@ impl Performer {
                     }
                     other => other.describe(),
                 };
-                HookVerdict::Warned {
-                    message: match telling_line(&said) {
-                        Some(line) => format!("{why}: {line}"),
-                        None => why,
-                    },
+                let message = match telling_line(&said) {
+                    Some(line) => format!("{why}: {line}"),
+                    None => why,
+                };
+                if name == BLOCKING && is_without_answer(&ended) {
+                    HookVerdict::Blocked {
+                        message: format!("a hook that can block gave no answer: {message}"),
+                    }
+                } else {
+                    HookVerdict::Warned { message }
                 }
             }
         };

@@ -159,6 +159,9 @@ impl Performer {
         let own = |error| self.own_failure(work, TreeError::Git(error));
         let source = lock(&tree).git_dir();
         let log = self.logs.of(work);
+        if let Some(tip) = moved_to(work) {
+            refuse_part(work, &tip, &change)?;
+        }
         let kept = keep(work, (&source, &base), &change, log.masker(), &own)?;
         Ok(KeptResult { base, change, kept })
     }
@@ -292,6 +295,31 @@ fn commits_made(change: &RunResult) -> CommitsMade {
         count: change.commits_count,
         newest: ids.map(|oid| oid.as_str().to_owned()).collect(),
     }
+}
+
+/// Refuses to land a part of a result on the commit that its branch has moved to: there, other ignore patterns or
+/// attributes can leave files out or change their content, which nobody has verified or approved.
+fn refuse_part(work: &Work, tip: &Oid, change: &RunResult) -> Result<(), Failure> {
+    let before = work.kept_result().ok_or_else(no_base)?;
+    let workdir = Path::new(&tree_spec(work)?.workdir);
+    for verified in &before.change.changes {
+        let mut changes = change.changes.iter();
+        if changes.any(|change| change.path == verified.path && change.new == verified.new) {
+            continue;
+        }
+        let there = git::commit_entry(workdir, tip, &verified.path)
+            .map_err(|error| git_failure(Step::Record, work, &error))?;
+        if there == verified.new.as_ref().map(|new| (new.oid.clone(), new.mode)) {
+            continue;
+        }
+        let message = format!(
+            "`{}` moved to {tip}, where ignore patterns or attributes of git leave out or change `{}`",
+            tree_spec(work)?.branch(),
+            verified.path
+        );
+        return Err(Failure::new(Step::Land, "conflict", message));
+    }
+    Ok(())
 }
 
 /// The commit that the branch was found at, where the result is to be put on it.

@@ -259,3 +259,45 @@ fn our_own_threads_stay_free() {
     };
     assert_eq!(run_kept(&free).0.status, ExitStatus::Exited(0));
 }
+
+#[test]
+fn no_file_is_made_that_runs_as_its_owner() {
+    if !walls_or_skip() {
+        return;
+    }
+    let ground = Ground::new();
+    let text = r#"
+cp /bin/sh "$I/sh" || exit 20
+for mode in 4755 2755 u+s g+s; do chmod "$mode" "$I/sh" && exit 21; done
+chmod 1755 "$I/sh" || exit 22
+python3 - "$I" <<'EOF' || exit $?
+import os, sys, ctypes
+place = sys.argv[1]
+def refused(name, call):
+    try:
+        call()
+    except OSError as error:
+        if error.errno == 13:
+            return
+        sys.exit(f"{name}: {error}")
+    sys.exit(f"{name} is allowed")
+refused("open", lambda: os.open(place + "/a", os.O_CREAT | os.O_WRONLY, 0o6755))
+refused("fchmod", lambda: os.fchmod(os.open(place + "/sh", os.O_RDONLY), 0o4755))
+refused("mknod", lambda: os.mknod(place + "/b", 0o104755))
+refused("unnamed", lambda: os.open(place, os.O_TMPFILE | os.O_WRONLY, 0o4755))
+libc = ctypes.CDLL(None, use_errno=True)
+for number in [435, 437]:
+    if libc.syscall(number, 0, 0, 0, 0) != -1 or ctypes.get_errno() != 38:
+        sys.exit(f"call {number} is known")
+EOF
+"#;
+    if std::process::Command::new("python3")
+        .arg("-V")
+        .output()
+        .is_err()
+    {
+        return xtest::skip("python3 is not installed");
+    }
+    let (code, said) = ground.run(&ground.wall(), text);
+    assert_eq!(code, 0, "{said}");
+}
