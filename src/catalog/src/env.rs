@@ -176,6 +176,9 @@ fn plain_variable(item: View<'_>, report: &mut Report) -> Option<PlainVariable> 
 
 fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String> {
     let text = view.text(what, report)?;
+    if refuse_foreign(view, &text, report) {
+        return None;
+    }
     if TOKENS
         .iter()
         .any(|prefix| text.starts_with(prefix) && text.len() > TOKEN_BYTES_MIN)
@@ -196,7 +199,7 @@ fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String>
             "write the value, or set the variable in `run`",
         );
     }
-    (!refuse_foreign(view, &text, report)).then_some(text)
+    Some(text)
 }
 
 /// How access tokens of common services begin, and a length that all of them exceed.

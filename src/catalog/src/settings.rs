@@ -385,7 +385,13 @@ pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
         .filter(|(distance, _)| *distance <= distance_max)
         .map(|(_, name)| name);
     let of_abbreviation = of_abbreviation.map(|(_, name)| *name);
-    let hint = of_abbreviation.or(of_city).or(near).map_or_else(
+    let is_offset = ["gmt", "utc"].iter().any(|prefix| {
+        let rest = city.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with(['+', '-']))
+    });
+    // `Etc/GMT+2` is two hours behind UTC.
+    let named = of_city.or(near).filter(|_| !is_offset);
+    let hint = of_abbreviation.or(named).map_or_else(
         || {
             "write an IANA name such as `Europe/Berlin` or `UTC`: a zone has the name of one city in it; \
              `timedatectl list-timezones` lists all"

@@ -28,7 +28,7 @@ const TOOLSET_UNKNOWN: &str = "toolset-unknown";
 const PROGRAM_MISSING: &str = "program-missing";
 
 /// Codes of problems that keep skills from running.
-const CODES: [&str; 23] = [
+const CODES: [&str; 26] = [
     NO_EXECUTOR,
     TOOLSET_UNKNOWN,
     "branch-missing",
@@ -42,8 +42,10 @@ const CODES: [&str; 23] = [
     "tool-missing",
     "workers-elsewhere",
     // What these do is not what they say.
+    "approval-unasked",
     "cron-days-either",
     "cron-step-long",
+    "destination-missing",
     "env-not-expanded",
     "quotes-curly",
     "retry-not-applied",
@@ -53,6 +55,7 @@ const CODES: [&str; 23] = [
     "test-unclosed",
     "variable-unset",
     "worker-file-unread",
+    "worker-without-skills",
 ];
 
 /// Returns true if a problem concerns what skills need in order to run.

@@ -22,6 +22,7 @@ fn abbreviations_of_zones_are_answered_with_a_zone_and_never_with_another_abbrev
         ("Europe/Munich", "did you mean `Europe/Berlin`?"),
         ("europe/Zürich", "did you mean `Europe/Zurich`?"),
         ("Europe/Bern", "write an IANA name"),
+        ("GMT+2", "write an IANA name"),
         ("Asia/Berlin", "did you mean `Europe/Berlin`?"),
     ] {
         let text = scheduled(&format!("{{cron: '@daily', timezone: {zone}}}"));
@@ -34,6 +35,23 @@ fn tasks_in_the_place_of_skills_are_answered_with_the_word() {
     let text = "worker: {id: w}\ntasks:\n  - {id: a, description: d, run: date}\n";
     let hint = "rename `tasks:` to `skills:`";
     check_worker(text, ("worker-without-skills", WARNING, 2, 1, hint));
+}
+
+#[test]
+fn lines_of_a_crontab_are_answered_with_their_fields() {
+    for (cron, column, hint) in [
+        ("0 9 * * 1-5 root", 31, "write five fields: `0 9 * * 1-5`"),
+        (
+            "0 9 * * * /usr/bin/x -a",
+            29,
+            "write five fields: `0 9 * * *`",
+        ),
+        ("0 0 9 * * MON", 29, "leave it out: `0 9 * * MON`"),
+        ("@every 5m", 19, "write `every: 5m`"),
+    ] {
+        let text = scheduled(&format!("{{cron: '{cron}'}}"));
+        check_worker(&text, ("schedule-expression", ERROR, 3, column, hint));
+    }
 }
 
 #[test]

@@ -176,9 +176,16 @@ fn nickname(whole: Piece) -> Result<&'static str, ExpressionError> {
         .map(|(name, _)| (strsim::damerau_levenshtein(name, &written), name))
         .min()
         .filter(|(distance, _)| *distance <= 3);
-    let hint = match near {
-        Some((_, name)) => format!("did you mean `{name}`?"),
-        None => "write @yearly, @monthly, @weekly, @daily, @hourly, or five fields".to_owned(),
+    let every = written.strip_prefix("@every");
+    let hint = match (near, every.map(str::trim)) {
+        (_, Some(span)) => format!(
+            "write `every: {}` instead of `cron`",
+            if span.is_empty() { "1h" } else { span }
+        ),
+        (Some((_, name)), None) => format!("did you mean `{name}`?"),
+        (None, None) => {
+            "write @yearly, @monthly, @weekly, @daily, @hourly, or five fields".to_owned()
+        }
     };
     Err(ExpressionError::new(
         "cron-nickname-unknown",
@@ -248,20 +255,7 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
                 remedy,
             ));
         }
-        let rest: Vec<&str> = pieces.iter().skip(1).map(|piece| piece.text).collect();
-        let hint = match (seconds, found) {
-            (false, 6) if pieces.first().is_some_and(|first| first.text == "0") => format!(
-                "if the first field is the second, leave it out: `{}`; or keep it, with `seconds: true`",
-                rest.join(" ")
-            ),
-            (false, 6) => format!(
-                "write five fields: {order}; a leading field of seconds needs `seconds: true`"
-            ),
-            (false, _) => format!(
-                "write five fields: {order}; a year cannot be written, and a leading field of seconds needs `seconds: true`"
-            ),
-            (true, _) => format!("write six fields: second, {order}; a year cannot be written"),
-        };
+        let hint = too_many(pieces, seconds, order);
         return Err(ExpressionError::new(
             "cron-too-many-fields",
             extra.at..whole.range().end,
@@ -270,6 +264,42 @@ fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), Exp
         ));
     }
     Ok(())
+}
+
+/// What to write instead of too many fields, of which `order` names the right ones.
+fn too_many(pieces: &[Piece], seconds: bool, order: &str) -> String {
+    let text = |pieces: &[Piece]| {
+        let texts: Vec<&str> = pieces.iter().map(|piece| piece.text).collect();
+        texts.join(" ")
+    };
+    let excess = pieces.get(5).filter(|piece| !is_field(piece.text));
+    match (seconds, pieces) {
+        (false, _) if excess.is_some() => format!(
+            "write five fields: `{}`; users and commands of a crontab are not part of them",
+            text(&pieces[..5])
+        ),
+        (false, [Piece { text: "0", .. }, rest @ ..]) if rest.len() == 5 => format!(
+            "if the first field is for seconds, leave it out: `{}`, or set `seconds: true`",
+            text(rest)
+        ),
+        (false, _) if pieces.len() == 6 => {
+            format!("write five fields: {order}; a leading field of seconds needs `seconds: true`")
+        }
+        (false, _) => format!(
+            "write five fields: {order}; a year cannot be written, and a leading field of seconds needs `seconds: true`"
+        ),
+        (true, _) => format!("write six fields: second, {order}; a year cannot be written"),
+    }
+}
+
+/// Returns true if a text can be the field of the weekday.
+fn is_field(text: &str) -> bool {
+    let days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+    let is_name = |name: &str| days.contains(&name.to_ascii_lowercase().as_str());
+    text.get(..3).is_some_and(is_name)
+        || text
+            .chars()
+            .all(|c| c.is_ascii_digit() || "*,-/#?LW".contains(c))
 }
 
 /// Returns true if a field looks like the name of a time zone, such as `Europe/Berlin` or `UTC`.

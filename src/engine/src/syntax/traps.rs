@@ -96,17 +96,13 @@ fn unset(skill: &Skill, text: &str, name: &str) -> Option<TextFinding> {
 
 /// A `[` at the begin of a command without a word `]` behind it, but one that ends with it.
 fn unclosed<'a>(words: &'a [Word<'a>]) -> Option<&'a Word<'a>> {
-    let begins = words
-        .iter()
-        .enumerate()
-        .filter(|(_, word)| word.is_first && word.text == "[");
-    begins
-        .filter_map(|(index, word)| {
-            let mut command = words[index + 1..].iter().take_while(|word| !word.is_first);
-            let is_open = command.clone().all(|word| word.text != "]");
-            (is_open && command.any(|word| word.text.ends_with(']'))).then_some(word)
-        })
-        .next()
+    let mut begins =
+        (words.iter().enumerate()).filter(|(_, word)| word.is_first && word.text == "[");
+    begins.find_map(|(index, word)| {
+        let mut command = words[index + 1..].iter().take_while(|word| !word.is_first);
+        let is_open = command.clone().all(|word| word.text != "]");
+        (is_open && command.any(|word| word.text.ends_with(']'))).then_some(word)
+    })
 }
 
 /// The words of a text, quotes included. Comments are left out.
