@@ -50,7 +50,7 @@ pub(crate) static VERIFICATION: Table = table("VerificationMap", "Checks, by the
     key("pre_execute", CHECKS, "checks before execution; a failure ends the run"),
     key("post_execute", CHECKS, "checks after execution"),
     key("approval_required", Flag, "every run needs approval").see("approval", "skill.md#approval").default(Value("false")),
-    key("human_checkpoints", CHECKS, "what approvers review; recorded as not run, never blocks"),
+    key("human_checkpoints", CHECKS, "text for the user who approves the run; listed among the checks as not run, never blocks"),
 ]);
 
 /// An item of a list of checks.
@@ -97,7 +97,7 @@ pub(crate) static RATE_LIMIT: Table = table("RateLimit", "Waits at the rate limi
 
 /// The `hooks` map.
 pub(crate) static HOOKS: Table = table("Hooks", "Commands that receive events of a run as JSON on standard input.", &[
-    key("post_tools", SEVERAL_HOOKS, "after the checks of a mutating run: exit code 0 passes, 2 blocks, so does a hook without an answer; others are warnings"),
+    key("post_tools", SEVERAL_HOOKS, "after the checks of a mutating run: exit code 0 passes; 2 blocks, and so does a hook that cannot start, is killed or reaches a limit; other codes are warnings"),
     key("post_commit", SEVERAL_HOOKS, "after the commit is durable; a failure is a warning"),
 ]);
 
@@ -162,7 +162,7 @@ pub(crate) static APPROVAL: Table = table("Approval", "Approval settings.", &[
 /// `sandbox` as a map.
 pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may access besides their worktree, outputs and temporary directory.", &[
     key("level", Words(&["auto", "required", "private", "off"]),
-        "`auto`: if supported; `required`: otherwise refuse; `private`: also private home and `/tmp`; `off`").default(Value("auto")),
+        "`auto`: use the sandbox if the kernel supports it; `required`: refuse the run if it does not; `private`: a container with private home and `/tmp`; `off`: none").default(Value("auto")),
     key("write", TEXTS, "additional writable paths: absolute, below `~/`, or relative to the workspace").default(Told("none")),
     key("reads", TEXTS, "readable paths, in the same form; `/`: all except hidden files").default(Value("/")),
     key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP ports: `{tcp: [53, 443]}`").default(Value("any")),

@@ -24,8 +24,8 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     kept("status"),
     key("execution", Map(&EXECUTION), "when and how skills run").and_kept(),
     key("schedule", SCHEDULES, "when a skill is due: cron expression, map or list").see("schedules", "schedule.md").and_kept(),
-    key("cron", SCHEDULES, "same as `schedule`; both may be set").and_kept(),
-    key("state_machine", Map(&STATE_MACHINE), "accepted for compatibility with HQ").and_kept(),
+    key("cron", SCHEDULES, "alias of `schedule`; if both are set, the schedules of both apply").and_kept(),
+    key("state_machine", Map(&STATE_MACHINE), "accepted for compatibility with HQ, another worker format").and_kept(),
     key("context", ANYTHING, "`base` and `dynamic`: workspace files, or maps with `pattern`, given to a model in this order; anything else is only recorded").and_kept(),
     key("verification", VERIFICATIONS, "checks of every skill, before its own").see("checks", "checks-retries.md#checks"),
     kept("output"),
@@ -40,7 +40,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("retry", Map(&RETRY), "retry policy; overrides `retry_attempts` and `max_retries`").see("retries", "checks-retries.md#retries"),
     key("timeout", Duration, "time limit of one attempt's command").default(Told("from `workerctl.yaml`")),
     key("on_rate_limit", RATE_LIMITS, "wait at rate limits: `{wait, times}`, or `false`").see("rate limits", "models-agents.md#rate-limits").default(CONFIGURED),
-    key("max_runtime", Duration, "time limit from first execution to end of verification, including waits"),
+    key("max_runtime", Duration, "time limit from first execution to end of verification, including delays between attempts; starts again after a rate limit"),
     key("limits", Map(&LIMITS), "resource limits per command, check and hook; the innermost value of each key applies").see("limits", "skill.md#limits").default(CONFIGURED).and_kept(),
     key("budget", Map(&BUDGET), "spending limits: `{tokens, money, turns}` per run, `per_day` for all runs")
         .see("budgets", "models-agents.md#limits-and-budgets").default(CONFIGURED).and_kept(),
@@ -52,7 +52,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("local", LOCALS, "checkout paths, such as `.env`, provided in worktrees"),
     key("push", Text, "remote to push landed results to; `true`: `origin`").default(CONFIGURED),
     kept("mcp"),
-    key("cli", ANYTHING, "of HQ workers: `binary` can name an agent program, like `agent: {cli: …}`").and_kept(),
+    key("cli", ANYTHING, "in worker files of HQ: `binary` can name an agent program, like `agent: {cli: …}`").and_kept(),
     kept("reporting"),
     kept("tasks"),
     kept("audit"),
@@ -91,7 +91,7 @@ pub(crate) static IDENTITY: Table = table("Identity", "Identity of a worker.", &
 pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run.", &[
     key("mode", Words(&["on_demand", "on-demand", "scheduled", "event_triggered", "event-triggered"]),
         "`on_demand`, `scheduled` or `event_triggered`").default(Told("`scheduled` with a schedule, else `on_demand`")),
-    key("schedule", SCHEDULES, "same as the worker's `schedule`; both may be set"),
+    key("schedule", SCHEDULES, "alias of the worker's `schedule`; if both are set, the schedules of both apply"),
     key("timezone", Text, "IANA time zone of schedules without one").default(CONFIGURED),
     key("max_runtime", Duration, "same as the worker's `max_runtime`, which wins"),
     key("timeout", Duration, "same as the worker's `timeout`, which wins"),
@@ -106,7 +106,7 @@ pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run
 .removed(&["isolation"]);
 
 /// The `state_machine` map.
-pub(crate) static STATE_MACHINE: Table = table("StateMachine", "Settings of accepted for compatibility with HQ; it cannot be disabled.", &[
+pub(crate) static STATE_MACHINE: Table = table("StateMachine", "Settings of `state_machine`, which cannot be disabled.", &[
     key("enabled", Flag, "always `true`; cannot be disabled").default(Value("true")),
     key("max_retries", Whole(0, ATTEMPTS_MAX - 1), "retries, if `execution.retry_attempts` is missing").default(Value("0")),
     key("hooks", Map(&HOOK_NAMES), "names of built-in actions: `post_execute: [auto_checkpoint, log_metrics]`, `on_error: [log_error, checkpoint_error_state]`"),
@@ -119,7 +119,7 @@ pub(crate) const AFTER_EXECUTION: [&str; 2] = ["auto_checkpoint", "log_metrics"]
 /// What is always done about an error.
 pub(crate) const AFTER_ERROR: [&str; 2] = ["log_error", "checkpoint_error_state"];
 
-/// `hooks` of accepted for compatibility with HQ.
+/// `hooks` of `state_machine`.
 pub(crate) static HOOK_NAMES: Table = table("HookNames", "Names of built-in actions.", &[
     key("post_execute", List(&Words(&AFTER_EXECUTION)), "actions after execution"),
     key("on_error", List(&Words(&AFTER_ERROR)), "actions after an error"),

@@ -73,7 +73,7 @@ fn nothing_is_cut_or_left_out_without_a_mark_at_80_and_60_columns() {
         (&["schedule", "simulate", "--to", "+1d"], &name),
         (&["threads"], &run_id().short()),
         (&["config"], "land_wait"),
-        (&["status"], "no daemon runs"),
+        (&["status"], "queued runs start"),
         (&["doctor"], "workspace"),
     ] {
         console.terminal = false;

@@ -96,7 +96,6 @@ impl Performer {
             let path = change.path.as_path();
             let mode = change.new.as_ref().map_or(0, |new| new.mode);
             let found = refuse_own(&own, path, change.new.is_some(), step);
-            let found = found.and_then(|()| refuse_stray_link(change, defines_modules, step));
             let found = found.and_then(|()| match &restricted {
                 Some(restricted) => {
                     let shown = path.to_string_lossy();
@@ -104,6 +103,7 @@ impl Performer {
                 }
                 None => Ok(()),
             });
+            let found = found.and_then(|()| refuse_stray_link(change, defines_modules, step));
             if found.is_err() && !is_checked_out(workdir, change) {
                 return found;
             }
