@@ -31,7 +31,8 @@ const SOON_IN_LATE: u64 = 20;
 /// thousand busy processes it would be given a thousandth of the processors to count and to end them. Processes in
 /// sessions of their own may be scheduled as groups of equal weight, so a lower nice value would not suffice.
 pub(super) struct Urgency {
-    is_raised: bool,
+    /// The kernel allowed it.
+    pub(super) is_raised: bool,
 }
 
 impl Urgency {

@@ -236,10 +236,10 @@ fn no_chain_of_processes_survives() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("survived");
     // More are as fast as an engine without the right to a real-time priority.
-    let chains = if rustix::process::geteuid().is_root() {
-        [1, 3, 60]
+    let chains = if crate::usage::Urgency::raise().is_raised {
+        [1, 3, 40]
     } else {
-        [1, 12, 20]
+        [1, 3, 8]
     };
     for chains in chains {
         let mut command = sh(&format!(
