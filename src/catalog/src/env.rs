@@ -179,10 +179,7 @@ fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String>
     if refuse_foreign(view, &text, report) {
         return None;
     }
-    if TOKENS
-        .iter()
-        .any(|prefix| text.starts_with(prefix) && text.len() > TOKEN_BYTES_MIN)
-    {
+    if is_token(&text) {
         report.error(
             "secret-in-definition",
             view.place(),
@@ -202,7 +199,16 @@ fn plain_text(view: View<'_>, what: &str, report: &mut Report) -> Option<String>
     Some(text)
 }
 
-/// How access tokens of common services begin, and a length that all of them exceed.
+/// Returns true if a text looks like an access token of a common service.
+fn is_token(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    TOKENS.iter().any(|prefix| text.starts_with(prefix))
+        && text.len() >= TOKEN_BYTES_MIN
+        && text.chars().all(is_part)
+        && text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// How access tokens of common services begin, and the length of the shortest.
 const TOKENS: [&str; 14] = [
     "AKIA",
     "AIza",
@@ -219,7 +225,7 @@ const TOKENS: [&str; 14] = [
     "xoxb-",
     "xoxp-",
 ];
-const TOKEN_BYTES_MIN: usize = 15;
+const TOKEN_BYTES_MIN: usize = 20;
 
 /// The first `$NAME`, `${NAME}` or `$(` of a text.
 fn expansion(text: &str) -> Option<&str> {

@@ -53,7 +53,7 @@ const CODES: [&str; 26] = [
     "schedule-branch-missing",
     "shell-bashism",
     "test-unclosed",
-    "variable-unset",
+    "shell-variable",
     "worker-file-unread",
     "worker-without-skills",
 ];

@@ -43,11 +43,24 @@ impl TextChecker for Checker {
     }
 }
 
+/// Returns true if `env` of the skill sets the shell variable that a finding is about.
+fn env_sets(skill: &Skill, text: &str, finding: &TextFinding) -> bool {
+    let written = text.get(finding.offset..).unwrap_or_default();
+    let name = written.trim_start_matches(['$', '{']);
+    let end = name.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+    let name = &name[..end.unwrap_or(name.len())];
+    skill.env.iter().any(|known| known == name) || skill.variables.contains_key(name)
+}
+
 fn text_findings(skill: &Skill, names: &Names, kind: TextKind, text: &str) -> Vec<TextFinding> {
     let dialect = names::dialect(skill.shell);
     match kind {
         TextKind::Run | TextKind::Check | TextKind::PreCheck => {
-            findings(ShellText::compile(text, names, dialect))
+            let mut found = findings(ShellText::compile(text, names, dialect));
+            found.retain(|finding| {
+                finding.code != "shell-variable" || !env_sets(skill, text, finding)
+            });
+            found
         }
         TextKind::Argument => argument_findings(skill, text, names),
         TextKind::Destination => findings(PathTemplate::compile(text, names)),

@@ -1,7 +1,5 @@
 //! Asks the shell that will run a text whether it can read it, running nothing of it.
 
-mod traps;
-
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -244,11 +242,9 @@ pub(super) fn findings(
     let Some(rendered) = rendered else {
         return Vec::new();
     };
-    let dialect = shell;
-    let shell = names::shell_program(dialect);
+    let shell = names::shell_program(shell);
     let found = match syntax.check(shell, &rendered) {
-        Answer::Good if kind == TextKind::Hook => None,
-        Answer::Good => traps::find(skill, dialect, text, syntax.path.as_deref()),
+        Answer::Good => None,
         Answer::Broken(fault) => Some(TextFinding {
             code: "shell-syntax".to_owned(),
             severity: Severity::Error,

@@ -71,13 +71,13 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
 const BLOCK_BYTES: u64 = 512;
 
 /// Reaps the child `pid` if it has ended. Returns the bytes that it, and all that it has waited for, had the kernel write
-/// to disks. `None` if it goes on or is no child of this process.
+/// to disks. `None` if it still runs or is no child of this process.
 pub(super) fn reap(pid: u32) -> Option<u64> {
     let number = i32::try_from(pid).ok().filter(|number| *number > 0)?;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     #[expect(
         unsafe_code,
-        reason = "rustix does not offer wait4, which alone tells what a child wrote"
+        reason = "rustix does not offer wait4, the only call that returns what a child wrote"
     )]
     // SAFETY: the kernel writes one structure to `usage`, for which zeros are a value too.
     let (reaped, usage) = unsafe {

@@ -67,7 +67,7 @@ impl Live {
 
     /// Reaps the child `pid`, a process of this command, if it has exited. Returns true if it had.
     fn reap(&self, pid: u32) -> bool {
-        // Whoever waits for a child is given what it wrote, so this is the last moment to ask.
+        // What a child wrote is returned only to the call that reaps it.
         let written = procfs::reap(pid);
         if let Some(bytes) = written {
             self.reaped.fetch_add(1, Ordering::SeqCst);

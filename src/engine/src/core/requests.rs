@@ -329,7 +329,7 @@ fn done() -> Reply {
     Reply::Now(Box::new(Answer::Done))
 }
 
-/// The key as its caller gave it: before that of a run stands the run.
+/// Returns the key as its caller gave it, without the run that is prefixed to keys of runs.
 fn given(key: &str) -> &str {
     key.rsplit('\n').next().unwrap_or(key)
 }

@@ -30,7 +30,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 fn is_without_answer(ended: &Ended) -> bool {
     match ended {
         Ended::Exited { code } => NOT_EXECUTED.contains(code),
-        // Models answer otherwise; they are no hooks.
+        // Only models end in the last three ways.
         Ended::Stopped
         | Ended::Answered { .. }
         | Ended::Unfinished { .. }

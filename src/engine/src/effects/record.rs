@@ -1,5 +1,6 @@
 //! Recording: what an attempt left, once its last process is dead.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use workerctl_landing::{Import, LandError, Unobserved, import};
@@ -298,13 +299,15 @@ fn commits_made(change: &RunResult) -> CommitsMade {
 }
 
 /// Refuses to land a part of a result on the commit that its branch has moved to: there, other ignore patterns or
-/// attributes can leave files out or change their content, which nobody has verified or approved.
+/// attributes can leave files out or change their content, which was neither verified nor approved.
 fn refuse_part(work: &Work, tip: &Oid, change: &RunResult) -> Result<(), Failure> {
     let before = work.kept_result().ok_or_else(no_base)?;
     let workdir = Path::new(&tree_spec(work)?.workdir);
+    let changes = change.changes.iter();
+    let recorded: HashMap<&RepoPath, _> =
+        changes.map(|change| (&change.path, &change.new)).collect();
     for verified in &before.change.changes {
-        let mut changes = change.changes.iter();
-        if changes.any(|change| change.path == verified.path && change.new == verified.new) {
+        if recorded.get(&verified.path) == Some(&&verified.new) {
             continue;
         }
         let there = git::commit_entry(workdir, tip, &verified.path)

@@ -87,7 +87,7 @@ pub(super) fn list(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bo
             return found;
         }
         if is_last {
-            // Every listing found processes that had just exited, so each starts the next one. One of them stands for its
+            // Every listing found processes that had just exited, so each starts the next one. One of them represents its
             // successor, which was never seen alive.
             let mut dead = dead.into_iter();
             if found.is_empty()

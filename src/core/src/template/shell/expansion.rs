@@ -44,6 +44,8 @@ impl Reader<'_> {
                 {
                     self.at += 1;
                 }
+                let name = self.slice(from + 1..self.at).to_owned();
+                self.mentions_variable(&name, from..self.at);
             }
             Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => self.at += 2,
             _ => {

@@ -1,14 +1,18 @@
 //! Which placeholders are right where they stand.
 
+use super::Dialect;
 use super::messages;
 use super::operands::{Role, Roles, roles};
 use super::plain::COMPUTES;
-use super::reading::{Command, Place, Reading, Slot, Word};
+use super::reading::{Command, Part, Place, Reading, Slot, Word};
 use crate::template::names::{Kind, Names, Projection, Reference};
 use crate::template::problem::{Severity, TextProblem};
 use crate::template::token::{Token, What};
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+/// Characters that word processors put in the place of quotes.
+const CURLY: [char; 4] = ['“', '”', '‘', '’'];
 
 /// The verdict on a whole text.
 pub(crate) struct Linted {
@@ -18,13 +22,20 @@ pub(crate) struct Linted {
     pub(crate) guards: Vec<(Reference, Range<usize>)>,
 }
 
+/// Returns false if a text without placeholders cannot have slips. This is faster than to read it.
+pub(super) fn may_have_slips(text: &str) -> bool {
+    text.contains(['$', '[']) || text.contains(CURLY)
+}
+
 /// What is to be said about a text without placeholders: only slips in writing one.
-pub(super) fn slips(text: &str, reading: &Reading) -> Vec<TextProblem> {
+pub(super) fn slips(text: &str, reading: &Reading, dialect: Dialect) -> Vec<TextProblem> {
     let slip = |p: &&TextProblem| p.code == "unknown_name";
     let mut found: Vec<_> = reading.problems.iter().filter(slip).cloned().collect();
     let commands: Vec<Roles> = reading.commands.iter().map(|c| roles(&c.words)).collect();
-    found.extend(shell_variables(reading, &commands));
+    found.extend(shell_variables(text, reading, &commands));
+    found.extend(bashism(text, dialect, reading));
     for (command, roles) in reading.commands.iter().zip(&commands) {
+        found.extend(trap(command));
         for (word, role) in command.words.iter().zip(&roles.of) {
             found.extend(left(text, word, role));
         }
@@ -44,7 +55,12 @@ fn left<'a>(
 }
 
 /// Judges every placeholder of `reading`; `mentions` are all that the text holds anywhere.
-pub(super) fn lint(text: &str, names: &Names, reading: &Reading, mentions: &[Token]) -> Linted {
+pub(super) fn lint(
+    (text, dialect): (&str, Dialect),
+    names: &Names,
+    reading: &Reading,
+    mentions: &[Token],
+) -> Linted {
     let limit = reading.doubt.map_or(usize::MAX, |doubt| doubt.at);
     let mut linter = Linter {
         text,
@@ -57,6 +73,7 @@ pub(super) fn lint(text: &str, names: &Names, reading: &Reading, mentions: &[Tok
     let mut of_slot: Vec<Option<(Role, bool)>> = vec![None; reading.slots.len()];
     for (command, roles) in reading.commands.iter().zip(&commands) {
         linter.command(command, roles);
+        linter.problems.extend(trap(command));
         for (word, role) in command.words.iter().zip(&roles.of) {
             linter.problems.extend(left(text, word, role));
             for slot in word.slots() {
@@ -91,12 +108,17 @@ pub(super) fn lint(text: &str, names: &Names, reading: &Reading, mentions: &[Tok
             .filter(|p| p.offset.start < limit)
             .cloned(),
     );
-    linter.problems.extend(shell_variables(reading, &commands));
+    linter
+        .problems
+        .extend(shell_variables(text, reading, &commands));
     if let Some(doubt) = reading.doubt {
         let behind = |t: &&Token| t.range.end > doubt.at && !matches!(t.what, What::Near(_));
         let line = text
             .get(..doubt.at)
             .map_or(1, |before| before.matches('\n').count() + 1);
+        if !mentions.iter().any(|token| behind(&token)) {
+            linter.problems.extend(bashism(text, dialect, reading));
+        }
         for token in mentions.iter().filter(behind) {
             linter
                 .problems
@@ -124,8 +146,40 @@ fn assigned_to<'a>(slot: &'a Slot, role: Option<&'a (Role, bool)>) -> Option<&'a
     }
 }
 
-/// `${x}` where `{x}` was probably meant.
-fn shell_variables(reading: &Reading, commands: &[Roles]) -> Vec<TextProblem> {
+/// `[[` in a text that is not for bash.
+fn bashism(text: &str, dialect: Dialect, reading: &Reading) -> Option<TextProblem> {
+    let at = reading.doubt?.at;
+    let is_condition = dialect == Dialect::Sh && text.get(at..)?.starts_with("[[");
+    let (code, message, hint) = messages::double_brackets();
+    is_condition.then(|| TextProblem::new(Severity::Warning, code, at..at + 2, message, hint))
+}
+
+/// A command that every shell reads, and that cannot do what it says.
+fn trap(command: &Command) -> Option<TextProblem> {
+    let first = command.words.first()?;
+    let last = command.words.last()?;
+    let is_glued = last.fixed() != Some("]")
+        && matches!(last.parts.last(), Some(Part::Text(text)) if text.ends_with(']'));
+    let is_curly = |word: &&Word| matches!(word.parts.first(), Some(Part::Text(text)) if !word.quoted && text.starts_with(CURLY));
+    let (word, (code, message, hint)) = match first.fixed() {
+        Some("[") if is_glued => (first, messages::unclosed_test()),
+        _ => (
+            command.words.iter().find(is_curly)?,
+            messages::curly_quotes(),
+        ),
+    };
+    let range = word.at..word.at + 1;
+    Some(TextProblem::new(
+        Severity::Warning,
+        code,
+        range,
+        message,
+        hint,
+    ))
+}
+
+/// `$x` or `${x}` where `{x}` was probably meant.
+fn shell_variables(text: &str, reading: &Reading, commands: &[Roles]) -> Vec<TextProblem> {
     let set: BTreeSet<&str> = commands
         .iter()
         .flat_map(|c| c.sets.iter().map(|(name, _)| name.as_str()))
@@ -135,7 +189,7 @@ fn shell_variables(reading: &Reading, commands: &[Roles]) -> Vec<TextProblem> {
         |(_, name): &&(Range<usize>, String)| !reading.assigned.contains(name) && !sets(name);
     let found = reading.variables.iter().filter(unset);
     found
-        .map(|(range, name)| messages::shell_variable(range.clone(), name))
+        .map(|(range, name)| messages::shell_variable(text, range.clone(), name))
         .collect()
 }
 

@@ -224,13 +224,38 @@ pub(super) fn joined_test() -> Message {
     )
 }
 
-pub(super) fn shell_variable(range: Range<usize>, name: &str) -> TextProblem {
+pub(super) fn shell_variable(text: &str, range: Range<usize>, name: &str) -> TextProblem {
+    let written = text.get(range.clone()).unwrap_or_default();
     TextProblem::new(
         Severity::Warning,
         "shell_variable",
         range,
-        format!("`${{{name}}}` is a shell variable, and nothing sets it"),
-        format!("did you mean `{{{name}}}`?"),
+        format!("nothing sets the shell variable `{written}`"),
+        format!("write `{{{name}}}` for the value that the skill declares"),
+    )
+}
+
+pub(super) fn double_brackets() -> Message {
+    (
+        "shell_bashism",
+        "`[[` is not part of `sh`, which takes it for the name of a program".to_owned(),
+        "write `[ … ]`, or `shell: bash` in the skill".to_owned(),
+    )
+}
+
+pub(super) fn unclosed_test() -> Message {
+    (
+        "test_unclosed",
+        "`[` needs `]` as a word of its own".to_owned(),
+        "write a space before `]`".to_owned(),
+    )
+}
+
+pub(super) fn curly_quotes() -> Message {
+    (
+        "quotes_curly",
+        "curly quotes are ordinary characters to a shell".to_owned(),
+        "write `\"` or `'`".to_owned(),
     )
 }
 

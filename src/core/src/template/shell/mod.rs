@@ -140,7 +140,7 @@ impl ShellText {
         }
         let mentions = token::mentions(text, names);
         let known = |t: &token::Token| !matches!(t.what, token::What::Near(_));
-        if mentions.is_empty() && !text.contains("${") && !token::has_unknown(text) {
+        if mentions.is_empty() && !lint::may_have_slips(text) && !token::has_unknown(text) {
             return Ok(Compiled {
                 template: plain,
                 notes: Vec::new(),
@@ -152,9 +152,9 @@ impl ShellText {
         }
         if !mentions.iter().any(known) {
             // Without a placeholder the text is run as it is, whatever was made of it here.
-            return verdict(plain, lint::slips(text, &reading));
+            return verdict(plain, lint::slips(text, &reading, dialect));
         }
-        let linted = lint::lint(text, names, &reading, &mentions);
+        let linted = lint::lint((text, dialect), names, &reading, &mentions);
         verdict(assemble(text, names, &reading, &linted), linted.problems)
     }
 

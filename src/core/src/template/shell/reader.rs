@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
         self.out.assigned.insert(name.to_owned());
     }
 
-    /// Notes a plain `${name}`.
+    /// Notes `$name` or a plain `${name}`.
     pub(super) fn mentions_variable(&mut self, name: &str, range: Range<usize>) {
         let (lookup, _) = self.names.resolve(name);
         if lookup != crate::template::names::Lookup::Unknown && is_shell_variable(name) {

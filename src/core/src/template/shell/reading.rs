@@ -202,7 +202,7 @@ pub(crate) struct Reading {
     pub(crate) edits: Vec<(Range<usize>, &'static str)>,
     /// Replacements for escaped `<output>`.
     pub(crate) requoted: Vec<Range<usize>>,
-    /// `${x}` with a known name.
+    /// `$x` and `${x}` with a known name.
     pub(crate) variables: Vec<(Range<usize>, String)>,
     /// Variables that the text itself sets.
     pub(crate) assigned: BTreeSet<String>,

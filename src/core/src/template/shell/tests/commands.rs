@@ -319,7 +319,8 @@ fn braces_that_are_not_ours_stay() {
         for dialect in [Dialect::Sh, Dialect::Bash] {
             let compiled = ShellText::compile(text, &names(), dialect).unwrap();
             assert_eq!(compiled.template.render(&BTreeMap::new()), text);
-            assert_eq!(compiled.notes, [], "{text}");
+            let is_bashism = dialect == Dialect::Sh && text == "[[ a";
+            assert_eq!(compiled.notes.len(), usize::from(is_bashism), "{text}");
         }
     }
     both(
@@ -335,19 +336,6 @@ fn braces_that_are_not_ours_stay() {
     both(
         "f '{custmer}' {nothing} {x}",
         "f '{custmer}' {nothing} \"@\"",
-    );
-    assert_eq!(
-        codes(Dialect::Sh, "f ${x}", Severity::Note),
-        ["shell_variable"]
-    );
-    assert_eq!(codes(Dialect::Sh, "x=1; f ${x}", Severity::Note), [""; 0]);
-    assert_eq!(
-        codes(Dialect::Sh, "read x; f ${x} \"${x}\"", Severity::Note),
-        [""; 0]
-    );
-    assert_eq!(
-        codes(Dialect::Sh, "for x in a; do f ${x}; done", Severity::Note),
-        [""; 0]
     );
 }
 

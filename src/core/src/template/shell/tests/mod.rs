@@ -2,6 +2,7 @@
 
 mod commands;
 mod contexts;
+mod traps;
 
 use super::{Dialect, ShellText};
 use crate::template::names::{Kind, Name, Names, Scope};
