@@ -1,5 +1,6 @@
 //! Files that commands outside of the sandbox execute, as far as their paths can be read off the command.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
     let workspace = catalog.root.as_path();
     let mut found = PathCollector {
         home: catalog.home.as_deref(),
-        paths: Vec::new(),
+        ..PathCollector::default()
     };
     let hooks = config
         .post_tools_hooks
@@ -104,8 +105,8 @@ pub(crate) fn executed_paths(catalog: &Catalog) -> Vec<PathBuf> {
 pub fn interpreters(programs: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
     let count = programs.len();
     let mut found = PathCollector {
-        home: None,
         paths: programs,
+        ..PathCollector::default()
     };
     found.interpreters(workspace);
     found.paths.split_off(count)
@@ -161,9 +162,12 @@ fn channels(notify: &Notify) -> impl Iterator<Item = &str> {
     commands.map(|hook| hook.command.as_str())
 }
 
+#[derive(Default)]
 struct PathCollector<'a> {
     home: Option<&'a Path>,
     paths: Vec<PathBuf>,
+    /// Places that were searched for a program, and whether as an argument of an interpreter.
+    looked_at: HashSet<(PathBuf, bool)>,
 }
 
 impl PathCollector<'_> {
@@ -260,11 +264,16 @@ impl PathCollector<'_> {
         };
         let read = (0..words.len()).filter(|at| !is_written(*at));
         let is_separator = |c: char| ";&|<>(){}[]\\\"'`=$,:".contains(c) || c.is_whitespace();
-        for part in read.flat_map(|at| words[at].split(is_separator)) {
+        let parts = read.flat_map(|at| words[at].split(is_separator));
+        for part in parts.filter(|part| !part.is_empty()) {
             // Behind a substitution, as in `$(git rev-parse --show-toplevel)/x`, the rest of a path is left.
-            for place in [cwd.join(part), cwd.join(part.trim_start_matches('/'))] {
-                let is_program = is_executable(&place) || is_interpreter && has_extension(&place);
-                if !part.is_empty() && is_program {
+            let below = part.trim_start_matches('/');
+            let absolute = (below != part).then(|| PathBuf::from(part));
+            for place in absolute.into_iter().chain([cwd.join(below)]) {
+                // Texts repeat their words.
+                if self.looked_at.insert((place.clone(), is_interpreter))
+                    && (is_executable(&place) || is_interpreter && has_extension(&place))
+                {
                     self.paths.push(place);
                 }
             }
@@ -441,10 +450,7 @@ mod tests {
             ("node --require=./new.js data.json", &["./new.js"]),
             ("jq . data.json > out.json", &[]),
         ] {
-            let mut found = PathCollector {
-                home: None,
-                paths: Vec::new(),
-            };
+            let mut found = PathCollector::default();
             for words in commands_of(text) {
                 found.named_programs(&words, root);
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use names::{Names, relative};
-pub use names::{fold_case, names_within, without_links};
+pub use names::{fold_case, names_within, real_paths, without_links};
 
 use super::{Catalog, commands};
 use crate::model::WorkerPaths;

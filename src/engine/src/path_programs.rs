@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Directories of the system, which contain no repository.
@@ -38,8 +38,19 @@ pub(super) fn in_directory(directory: &Path) -> Vec<PathBuf> {
         kind.is_ok_and(|kind| kind.is_symlink() || has_files && kind.is_file())
     };
     let programs = entries.filter(is_program).map(|entry| entry.path());
-    let is_outside =
-        |program: &PathBuf| !program.canonicalize().is_ok_and(|real| is_of_system(&real));
+    // Most links of a system's directory lead to another entry of it, which has its own place in the list.
+    let is_alias = |program: &PathBuf| {
+        let target = fs::read_link(program).unwrap_or_default();
+        let mut parts = target.components();
+        let is_name = matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(_)), None)
+        );
+        !has_files && is_name
+    };
+    let is_outside = |program: &PathBuf| {
+        !is_alias(program) && !program.canonicalize().is_ok_and(|real| is_of_system(&real))
+    };
     let programs: Vec<PathBuf> = programs.filter(is_outside).collect();
     known().insert(directory.to_owned(), (now, programs.clone()));
     programs

@@ -44,7 +44,6 @@ impl Restricted {
         let programs = programs(environment, &catalog.root);
         let paths = |checkout: &Checkout| {
             let root = &checkout.workdir;
-            let named = |path: &PathBuf| names_within(root, path);
             let links = checkout.links().into_iter();
             let links =
                 links.filter(|link| protected.protect(link) || protected.lead_through(link));
@@ -53,8 +52,8 @@ impl Restricted {
                 .chain(keys.iter().cloned());
             CheckoutPaths {
                 definitions: catalog.definition_paths(root),
-                programs: programs.iter().flat_map(named).collect(),
-                protected: links.flat_map(|path| named(&path)).collect(),
+                programs: names_within(root, &programs),
+                protected: names_within(root, links),
             }
         };
         Restricted {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::hidden::{self, Mounts};
 use crate::catalog::Catalog;
-use crate::catalog::definition_paths::{grant_path, without_links};
+use crate::catalog::definition_paths::{grant_path, real_paths, without_links};
 use crate::git;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::process::{Container, Link, Network, Wall};
@@ -341,11 +341,10 @@ impl Grounds<'_> {
             .flatten()
             .flat_map(|path| hidden::git_settings(path));
         let paths = self.secrets_by_name().chain(settings);
-        let names = |path: PathBuf| {
-            let names = mounts.names_of(real(&path));
-            (path, names)
-        };
-        paths.map(names).collect()
+        let paths: Vec<PathBuf> = paths.collect();
+        let names = real_paths(&paths).into_iter();
+        let names = names.map(|real| mounts.names_of(real));
+        paths.iter().cloned().zip(names).collect()
     }
 
     /// Returns true if a path leads to something hidden; for a directory that is taken whole, also if it contains that.

@@ -6,15 +6,16 @@
 //! between fork and exec.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
-    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
-    Scope,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
     set_capabilities,
@@ -298,16 +299,9 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, kept)?)
 }
 
-fn is_missing(error: &dyn std::error::Error) -> bool {
-    let cause = error
-        .source()
-        .and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
-}
-
 /// The path of a descriptor, without links, as the kernel has it.
-fn opened_path(opened: &PathFd) -> Option<PathBuf> {
-    let number = opened.as_fd().as_raw_fd();
+fn opened_path(opened: &OwnedFd) -> Option<PathBuf> {
+    let number = opened.as_raw_fd();
     std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
 
@@ -317,33 +311,25 @@ fn granted(
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, WallError> {
-    let failed = |source| WallError::Path {
-        path: path.to_owned(),
-        source,
-    };
-    let found = match std::fs::metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ruleset),
-        // A link to nowhere, or into what this user may not enter: nor may the command.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(ruleset),
-        Err(error) => return Err(failed(error)),
-    };
-    let access = if found.is_dir() {
-        access
-    } else {
-        access & AccessFs::from_file(NEWEST)
-    };
-    let opened = match PathFd::new(path) {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = match open(path, flags, Mode::empty()) {
         Ok(opened) => opened,
-        // It has gone since: somebody else's temporary directory, for instance.
-        Err(error) if is_missing(&error) => return Ok(ruleset),
-        Err(error) => return Err(failed(io::Error::other(error))),
+        // It has gone since, leads nowhere, or into what this user may not enter: nor may the command.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(ruleset),
+        Err(error) => {
+            return Err(WallError::Path {
+                path: path.to_owned(),
+                source: error.into(),
+            });
+        }
     };
-    // The path was decided on without links. If a run has put one there meanwhile, its target was not.
+    // The path was decided on without links. If a run has put one there meanwhile, its target was not. `openat2` would
+    // tell, but `RestrictSUIDSGID=` of the shipped units makes it fail.
     let is_same = opened_path(&opened).is_some_and(|found| found == path);
     if !is_same && !DEVICES.iter().any(|device| Path::new(device) == path) {
         return Ok(ruleset);
     }
+    // The library leaves out what does not apply to a file.
     ruleset
         .add_rule(PathBeneath::new(opened, access))
         .map_err(|error| WallError::Refused(error.to_string()))

@@ -9,12 +9,24 @@ use crate::model::protected_files;
 /// Links that lead to each other on the way to one path, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
-/// Returns the names of an absolute path within a repository, relative to it and in lower case: the path that it leads
+/// Returns the names of absolute paths within a repository, relative to it and in lower case: the paths that they lead
 /// to, whether anything is there or not, and each link on the way.
-pub fn names_within(repository: &Path, path: &Path) -> Vec<PathBuf> {
+pub fn names_within<P: AsRef<Path>>(
+    repository: &Path,
+    paths: impl IntoIterator<Item = P>,
+) -> Vec<PathBuf> {
     let mut names = Names::new(repository);
-    names.add(path);
+    for path in paths {
+        names.add(path.as_ref());
+    }
     names.found.into_iter().collect()
+}
+
+/// Returns where each absolute path leads, whether anything is there or not. Common directories are resolved once.
+pub fn real_paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
+    let mut names = Names::new(Path::new("/"));
+    let real = |path: P| names.walk(path.as_ref(), 0).real.clone();
+    paths.into_iter().map(real).collect()
 }
 
 /// Returns where an absolute path leads, whether anything is there or not, and the symbolic links on the way, each where

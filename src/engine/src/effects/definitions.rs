@@ -136,7 +136,7 @@ impl Performer {
             path.is_ok_and(|path| matches!(git::head_entry(&repository, &path), Ok(Some(_))))
         };
         for output in outputs {
-            for name in names_within(&repository, &workspace.join(output)) {
+            for name in names_within(&repository, [workspace.join(output)]) {
                 if work.spec.tree.is_some() && is_tracked(&name) {
                     continue;
                 }
@@ -181,8 +181,7 @@ impl Performer {
     fn own_names(&self, work: &Work, repository: &Path) -> Vec<PathBuf> {
         let mut own = self.own_places(work);
         own.extend(self.parts.trees.as_ref().ok().cloned());
-        let names = own.iter().flat_map(|path| names_within(repository, path));
-        names.collect()
+        names_within(repository, own)
     }
 }
 
