@@ -217,9 +217,11 @@ fn special(days: &[SpecialDay]) -> impl Iterator<Item = String> {
         SpecialDay::BeforeLast(days) => {
             format!("the day {days} days before the last of the month")
         }
-        SpecialDay::LastWorkday => "the last of Monday to Friday of the month".to_owned(),
+        SpecialDay::LastWorkday => {
+            "the last working day (Monday to Friday) of the month".to_owned()
+        }
         SpecialDay::NearestWorkday(day) => {
-            format!("the one of Monday to Friday nearest to day {day} of the month")
+            format!("the working day (Monday to Friday) nearest to day {day} of the month")
         }
         SpecialDay::Nth { weekday, nth } => {
             let ordinal = match nth {
@@ -316,7 +318,7 @@ mod tests {
             ("0 9 1-31 * FRI", "at 09:00 every day"),
             (
                 "0 9 L,LW,15W,L-1,L-3 * *",
-                "at 09:00 on the last day of the month, the last of Monday to Friday of the month, the one of Monday to Friday nearest to day 15 of the month, the day before the last of the month and the day 3 days before the last of the month",
+                "at 09:00 on the last day of the month, the last working day (Monday to Friday) of the month, the working day (Monday to Friday) nearest to day 15 of the month, the day before the last of the month and the day 3 days before the last of the month",
             ),
             (
                 "0 9 * JAN,MAR-MAY 5#2,SUNL,6,0",
