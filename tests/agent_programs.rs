@@ -102,7 +102,7 @@ impl Rig {
             workspace::observed::files_below(base, &|path| !own.iter().any(|one| one == path))
         {
             let bytes = std::fs::read(&path).unwrap_or_default();
-            let found = workspace::observed::contains(&bytes, KEY.as_bytes());
+            let found = xtest::contains(&bytes, KEY.as_bytes());
             assert!(!found, "the key is in {}", path.display());
         }
     }

@@ -22,7 +22,7 @@ use workspace::gate::Gate;
 use workspace::{Done, Started, Workspace, eventually, rounds};
 
 const SKILLS: &str = r#"
-  - {id: read, description: d, run: "echo read"}
+  - {id: read, description: d, run: "echo read", interface: {inputs: [{name: filler, default: ""}]}}
   - id: gated
     description: d
     mutating: true
@@ -72,14 +72,14 @@ impl Filling {
     /// There is space again: what waited is accepted after all, or was told how to find out.
     fn accepted(&mut self, workspace: &Workspace) {
         for started in std::mem::take(&mut self.waiting) {
-            let done = repeated(workspace, started.end());
+            let done = repeated(workspace, started.end(), &[]);
             self.note(&done.expect_code(0));
         }
     }
 }
 
 /// Repeats a submission of which nothing was known with its key, as its hint says.
-fn repeated(workspace: &Workspace, done: Done) -> Done {
+fn repeated(workspace: &Workspace, done: Done, input: &[&str]) -> Done {
     if done.code == 0 {
         return done;
     }
@@ -90,7 +90,8 @@ fn repeated(workspace: &Workspace, done: Done) -> Done {
     );
     let (_, rest) = done.stderr.split_once("--key ").unwrap();
     let key = rest.split_once('`').unwrap().0;
-    workspace.run(&["run", "--no-wait", "read", "--json", "--key", key])
+    let arguments = ["run", "--no-wait", "read", "--json", "--key", key];
+    workspace.run(&[&arguments, input].concat())
 }
 
 #[test]
@@ -169,9 +170,10 @@ fn a_submission_that_meets_the_full_disk_is_told_so_and_repeated_makes_no_second
     let gated = workspace.submit(&["gated"]);
     assert_eq!(gate.reached().0, gated);
     let mut acknowledged = 0;
+    let filler = format!("filler={}", "x".repeat(60_000));
     let open = eventually("a submission is not stored", || {
         small.fill();
-        let done = workspace.run(&["run", "--no-wait", "read", "--json"]);
+        let done = workspace.run(&["run", "--no-wait", "read", "-i", &filler, "--json"]);
         acknowledged += usize::from(done.code == 0);
         (done.code != 0).then_some(done)
     });
@@ -181,7 +183,7 @@ fn a_submission_that_meets_the_full_disk_is_told_so_and_repeated_makes_no_second
     eventually("the daemon takes work again", || {
         (workspace.json(&["status"])["condition"] == "ready").then_some(())
     });
-    let done = repeated(&workspace, open).expect_code(0);
+    let done = repeated(&workspace, open, &["-i", &filler]).expect_code(0);
     assert_eq!(done.value()["existing"], true, "{done:?}");
     gate.pass();
     workspace.wait_until_idle();
@@ -364,10 +366,12 @@ fn a_summary_that_is_missing_is_written_by_a_sweep() {
     std::fs::remove_file(workspace.state().join("forgotten")).unwrap();
     let daemon = Daemon::start(&workspace);
     workspace.run(&["run", "read"]).expect_code(0);
-    eventually("the summary is written", || summary.exists().then_some(()));
-    let log = daemon.log();
+    eventually("the daemon logs that it wrote the summary", || {
+        let log = daemon.log();
+        log.contains("summaries that threads lacked").then_some(())
+    });
+    assert!(summary.exists());
     daemon.stop();
-    assert!(log.contains("summaries that threads lacked"), "{log}");
     let verified = workspace
         .run(&["threads", "verify", "--all"])
         .expect_code(0);

@@ -27,7 +27,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn every_due_time_has_one_row_whatever_happens() {
     let first = number("WORKERCTL_TEST_SEED", 1);
-    let rounds = number("WORKERCTL_TEST_ROUNDS", 50);
+    let rounds = number("WORKERCTL_TEST_ROUNDS", 20);
     let mut slots = 0;
     for seed in first..first + rounds {
         let mut world = World::new(seed);

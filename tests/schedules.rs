@@ -78,7 +78,7 @@ fn killed_beside_due_times(after: i64) {
     });
     daemon.kill();
     let mut aimed = BTreeSet::new();
-    for _ in 0..rounds(10) {
+    for _ in 0..rounds(4) {
         let daemon = Daemon::start(&workspace);
         let earliest = now() + LEAD - after;
         let due = (earliest.div_euclid(KNOWN_PERIOD) + 1) * KNOWN_PERIOD;
@@ -164,7 +164,7 @@ fn a_run_sees_the_date_and_the_time_of_its_zone() {
 fn a_daemon_that_is_killed_around_due_times_runs_each_once() {
     let workspace = Workspace::with_skills(SKILLS);
     let mut dice = Dice(23);
-    for _ in 0..rounds(10) {
+    for _ in 0..rounds(4) {
         let daemon = Daemon::start(&workspace);
         // The moment is what varies: before, at and after a slot.
         std::thread::sleep(Duration::from_millis(dice.below(1_500)));

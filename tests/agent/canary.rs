@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::workspace::daemon::Daemon;
-use super::workspace::observed::{contains, files_below};
+use super::workspace::observed::files_below;
 use super::workspace::{Workspace, eventually};
 use super::{Rig, call, text};
 
@@ -116,7 +116,7 @@ fn forms(workspace: &Workspace) -> Vec<String> {
 
 fn expect_none(forms: &[String], what: &str, bytes: &[u8]) {
     for form in forms {
-        let found = contains(bytes, form.as_bytes());
+        let found = xtest::contains(bytes, form.as_bytes());
         assert!(
             !found,
             "{what} holds `{form}`:\n{}",

@@ -14,7 +14,7 @@ use crate::workspace::{PATIENCE, Workspace, eventually};
 const SKILLS: &str = r#"
   - {id: good, description: d, run: "true"}
   - {id: slow, description: d, timeout: 3s, run: "until [ -f workspace ]; do rm -rf workspace; touch workspace; done; sleep 60"}
-  - {id: lines, description: d, run: "yes | head -c 2000000"}
+  - {id: lines, description: d, run: "yes | head -c 400000"}
   - {id: number, description: d, run: 'test "{n}" = 99999999999999999999999', interface: {inputs: [{name: n, type: number}]}}
   - {id: bad, description: d, run: "echo because >&2; exit 3"}
 "#;

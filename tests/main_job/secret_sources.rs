@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use crate::workspace::daemon::Daemon;
-use crate::workspace::observed::{contains, files_below, processes_with};
+use crate::workspace::observed::{files_below, processes_with};
 use crate::workspace::{Workspace, eventually};
 
 const PRINTED: &str = "Kanarie-4-0d9c6b5e3f";
@@ -88,7 +88,7 @@ fn what_a_command_prints_and_a_file_holds_reaches_the_skill_alone() {
         assert!(!said.contains(secret) && !shown.stdout.contains(secret));
         for directory in [workspace.root.as_path(), workspace.state()] {
             for path in files_below(directory, &|_| true) {
-                let found = contains(&fs::read(&path).unwrap(), secret.as_bytes());
+                let found = xtest::contains(&fs::read(&path).unwrap(), secret.as_bytes());
                 assert!(!found, "{}", path.display());
             }
         }
@@ -298,7 +298,11 @@ fn a_secret_in_the_name_of_a_file_does_not_reach_the_repository() {
         }
         for path in files_below(workspace.state(), &|_| true) {
             let bytes = fs::read(&path).unwrap();
-            assert!(!contains(&bytes, encoded.as_bytes()), "{}", path.display());
+            assert!(
+                !xtest::contains(&bytes, encoded.as_bytes()),
+                "{}",
+                path.display()
+            );
         }
     }
 }

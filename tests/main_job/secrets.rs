@@ -5,7 +5,7 @@ use std::fs;
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::workspace::observed::{contains, files_below};
+use crate::workspace::observed::files_below;
 
 const OF_ENVIRONMENT: &str = "Kanarie-1-4f8e2b7c9d";
 const OF_INPUT: &str = "Kanarie-2-1a6d3e5f0b";
@@ -41,7 +41,7 @@ fn forms() -> Vec<&'static [u8]> {
 fn expect_no_secret(what: &str, bytes: &[u8]) {
     for form in forms() {
         let shown = String::from_utf8_lossy(form);
-        assert!(!contains(bytes, form), "{what} holds `{shown}`");
+        assert!(!xtest::contains(bytes, form), "{what} holds `{shown}`");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use workerctl::model::legible::hex;
 
 use crate::client::{Client, page};
 use crate::workspace::Workspace;
@@ -113,8 +114,8 @@ fn the_skills_extension_gives_digests_of_what_can_be_read() {
     for file in skill["resources"].as_array().unwrap() {
         let read = client.result("resources/read", &json!({"uri": file["uri"]}));
         let text = read["contents"][0]["text"].as_str().unwrap();
-        let digest = Sha256::digest(text.as_bytes());
-        assert_eq!(file["digest"], format!("sha256:{digest:x}"));
+        let digest = hex(&Sha256::digest(text.as_bytes()));
+        assert_eq!(file["digest"], format!("sha256:{digest}"));
         assert_eq!(file["size"], text.len());
     }
     assert_eq!(skill["resources"].as_array().unwrap().len(), 2);
@@ -134,8 +135,8 @@ fn the_skills_extension_gives_digests_of_what_can_be_read() {
         .iter()
         .find(|file| file["uri"] == "skill://git/logo.png")
         .unwrap();
-    let digest = Sha256::digest([0xff]);
-    assert_eq!(logo["digest"], format!("sha256:{digest:x}"), "{logo}");
+    let digest = hex(&Sha256::digest([0xff]));
+    assert_eq!(logo["digest"], format!("sha256:{digest}"), "{logo}");
     // One that cannot be read has no manifest.
     let large = vec![b'x'; 1024 * 1024 + 1];
     std::fs::write(workspace.root.join(".claude/skills/git/large"), large).unwrap();

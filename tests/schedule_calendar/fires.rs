@@ -1,12 +1,11 @@
 //! The next fires in UTC of thousands of expressions.
 
 use chrono::{DateTime, Utc};
-use croner::parser::{CronParser, Seconds};
 use workerctl::model::Timestamp;
 use workerctl::model::Zone;
 use workerctl::schedule::{Expression, Recurrence, words};
 
-use crate::written::{Item, Written, throw};
+use crate::written::{Written, throw};
 use crate::{Dice, at, cron, rounds, slots};
 
 const EXPRESSIONS: usize = 2_000;
@@ -85,52 +84,6 @@ fn fires_are_those_of_an_enumerator() {
         compared += expected.len();
     }
     assert!(compared > EXPRESSIONS * count / 2, "{compared}");
-}
-
-/// croner 4 reads these otherwise than Debian's cron, or not at all: a field of days that starts with a
-/// star and goes on (it takes only a bare star for one), `5/15`, `L-3`, and `L` beside `LW` or `15W`
-/// (it takes every `L` for `LW` then).
-fn croner_agrees(written: &Written) -> bool {
-    let starts_with_star = |field: usize| {
-        let items = &written.fields[field];
-        matches!(items[0], Item::StarStep(_)) || (items[0] == Item::Star && items.len() > 1)
-    };
-    let last = written.has(|_, item| *item == Item::Last);
-    let workday = |item: &Item| matches!(item, Item::LastWorkday | Item::NearestWorkday(_));
-    let unread = |item: &Item| matches!(item, Item::OpenStep(..) | Item::BeforeLast(_));
-    let otherwise = starts_with_star(3)
-        || starts_with_star(5)
-        || written.has(|_, item| unread(item))
-        || last && written.has(|_, item| workday(item));
-    !otherwise
-}
-
-#[test]
-fn fires_are_those_of_croner() {
-    let count = rounds().unwrap_or(50);
-    let parser = CronParser::builder().seconds(Seconds::Optional).build();
-    let mut compared = 0;
-    for (written, recurrence, start) in thrown() {
-        if !croner_agrees(&written) {
-            continue;
-        }
-        let text = written.in_numbers(); // croner reads three letters only
-        let other = parser
-            .parse(&text)
-            .unwrap_or_else(|why| panic!("{text}: {why}"));
-        let expected: Vec<i64> = other
-            .iter_after(utc(start))
-            .take(count)
-            .map(|fire| fire.timestamp())
-            .collect();
-        assert_eq!(
-            slots(&recurrence, start, expected.len()),
-            expected,
-            "{text} from {start}"
-        );
-        compared += 1;
-    }
-    assert!(compared > EXPRESSIONS / 2, "{compared}");
 }
 
 #[test]

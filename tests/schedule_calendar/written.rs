@@ -85,15 +85,6 @@ impl Written {
         fields.join(" ")
     }
 
-    /// The same without names.
-    pub(crate) fn in_numbers(&self) -> String {
-        let plain = Written {
-            names: false,
-            ..self.clone()
-        };
-        plain.text()
-    }
-
     fn field(&self, field: usize) -> String {
         let value = |number: u32| match field {
             // By name there is one Sunday, the first of a week; only a range may end on it.
@@ -125,13 +116,6 @@ impl Written {
             })
             .collect();
         items.join(",")
-    }
-
-    pub(crate) fn has(&self, wanted: impl Fn(usize, &Item) -> bool) -> bool {
-        self.fields
-            .iter()
-            .enumerate()
-            .any(|(field, items)| items.iter().any(|item| wanted(field, item)))
     }
 }
 

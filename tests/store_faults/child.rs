@@ -157,7 +157,7 @@ impl Committer {
 /// Says a word by a call that no test makes fail, in one piece.
 fn say(word: &str, number: u64) {
     let line = format!("@{word} {number}\n");
-    rustix::io::writev(rustix::stdio::stdout(), &[IoSlice::new(line.as_bytes())]).unwrap();
+    rustix::io::writev(std::io::stdout(), &[IoSlice::new(line.as_bytes())]).unwrap();
 }
 
 fn number(name: &str) -> u64 {

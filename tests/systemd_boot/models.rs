@@ -81,7 +81,7 @@ pub(crate) fn execute_instructions(installed: &Installed<'_>) {
         .flatten()
     {
         let text = fs::read(entry.path()).unwrap_or_default();
-        let found = crate::workspace::observed::contains(&text, KEY.as_bytes());
+        let found = xtest::contains(&text, KEY.as_bytes());
         assert!(!found, "the key is in {}", entry.path().display());
     }
     fs::write(&path, before).unwrap();

@@ -28,10 +28,9 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 15] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 14] = [
     ("clap_mangen", &["cli"]),
     ("serde_yaml", &["catalog"]),
-    ("jsonschema", &["catalog"]),
     ("inotify", &["catalog", "daemon"]), // definitions, and what schedules wait for
     ("sled", &["store"]),
     ("duct", &["process"]),

@@ -179,11 +179,7 @@ fn a_session_survives_the_death_of_the_daemon_and_no_code_does() {
     // Nothing on disk logs anybody in.
     for (path, bytes) in host.workspace.tree() {
         let shown = path.display();
-        let holds = |secret: &str| {
-            bytes
-                .windows(secret.len())
-                .any(|at| at == secret.as_bytes())
-        };
+        let holds = |secret: &str| xtest::contains(&bytes, secret.as_bytes());
         assert!(!holds(&token) && !holds(&code), "{shown}");
     }
     let mut files = vec![host.workspace.state().to_path_buf()];
@@ -196,7 +192,7 @@ fn a_session_survives_the_death_of_the_daemon_and_no_code_does() {
             );
         } else if path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes.windows(token.len()).any(|at| at == token.as_bytes());
+            let found = xtest::contains(&bytes, token.as_bytes());
             assert!(!found, "{}", path.display());
         }
     }

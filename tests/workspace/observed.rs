@@ -26,7 +26,8 @@ pub(crate) fn files_below(directory: &Path, enter: &dyn Fn(&Path) -> bool) -> Ve
             }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(path),
-                Ok(kind) if kind.is_file() => found.push(path),
+                // The reserve of a store is 16 MiB of nothing.
+                Ok(kind) if kind.is_file() && !path.ends_with("store/reserve") => found.push(path),
                 _ => {}
             }
         }
@@ -49,17 +50,12 @@ pub(crate) fn processes_with(needle: &[u8]) -> Vec<(u32, String)> {
         let Ok(environment) = fs::read(entry.path().join("environ")) else {
             continue;
         };
-        if contains(&environment, needle) {
+        if xtest::contains(&environment, needle) {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             found.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
         }
     }
     found
-}
-
-/// Whether bytes hold others.
-pub(crate) fn contains(hay: &[u8], needle: &[u8]) -> bool {
-    hay.windows(needle.len()).any(|window| window == needle)
 }
 
 impl Workspace {

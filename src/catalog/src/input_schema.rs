@@ -1,114 +1,81 @@
-//! `input_schema`: JSON Schema of a skill's input, checked without ever fetching anything.
+//! `input_schema`: a JSON Schema of a skill's input.
+//!
+//! Supports the keywords of [draft 2020-12](https://json-schema.org/draft/2020-12/schema) and what older drafts wrote
+//! differently, except those that depend on other documents or on what other keywords evaluated. A schema that uses
+//! one of these is refused, because its validation would not mean what it says. Nothing is ever fetched.
 
+mod check;
 mod defaults;
+mod formats;
+mod validate;
 
 use std::collections::HashMap;
 
-use defaults::Filling;
-use jsonschema::error::ValidationErrorKind as ErrorKind;
-use jsonschema::{FancyRegex, PatternOptions, ValidationError, Validator};
+use regex::Regex;
 use serde_json::Value;
 
+use self::check::{SchemaError, check};
+use self::defaults::Filling;
+use self::validate::Validation;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 
-/// Subschemas that one value may have to be checked against: a schema that refers to itself twice would
-/// need time that doubles with each step.
-const EXPANSION_MAX: u64 = 1_000;
-
-/// Subschemas that may lead to each other in a row for one value.
-const CHAIN_MAX: usize = 200;
-
 /// Values that defaults may add to one input: a schema whose defaults lead back to itself would add without end.
 const FILLED_MAX: usize = 10_000;
 
-/// Values that defaults may add, and steps that one pattern may take, where a definition is only looked at.
-const LOOKED_AT_MAX: usize = 100;
-const PATTERN_STEPS: usize = 1_000;
+/// Values that defaults may add while a definition is checked.
+const CHECKED_FILL_MAX: usize = 100;
 
-/// Problems of one value that are told.
-const PROBLEMS_MAX: usize = 50;
+/// Regular expressions of a schema, by their text.
+type Patterns = HashMap<String, Regex>;
 
 /// A schema that can be applied.
 #[derive(Debug)]
 pub struct InputSchema {
     schema: Value,
-    validator: Validator,
+    patterns: Patterns,
 }
 
 /// What is wrong with one part of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFault {
-    /// JSON Pointer to the part; empty: the whole.
+    /// JSON Pointer to the part; empty for the whole input.
     pub at: String,
     /// What is wrong.
     pub message: String,
 }
 
-/// Reads `input_schema` of a definition; `None` when an error was reported.
+/// Reads `input_schema` of a definition; `None` if an error was reported.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Value> {
     read_as(view, "input_schema", report)
 }
 
-/// The same under another key.
+/// Reads a schema that has another key.
 pub(crate) fn read_as(view: View<'_>, key: &str, report: &mut Report) -> Option<Value> {
     if !matches!(view.data(), Data::Map(_)) {
         view.wrong_type(key, "a JSON Schema as a map", report);
         return None;
     }
-    let schema = view.json();
-    let patterns = PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS);
-    let validator = check(&schema).and_then(|()| compile(&schema, patterns));
-    match validator {
-        Ok(validator) => report_defaults(view, key, (&schema, &validator), report),
-        Err(refusal) => {
+    match InputSchema::checked(view.json()) {
+        Ok(schema) => {
+            schema.report_defaults(view, key, report);
+            Some(schema.schema)
+        }
+        Err(error) => {
             report.error(
                 "input-schema",
-                at(view, &refusal.at).place(),
-                refusal.message.replacen("input_schema", key, 1),
-                "write a JSON Schema that refers to nothing outside of it",
+                find(view, &error.at).place(),
+                format!("`{key}` {error}"),
+                "write a JSON Schema without references to anything outside of it",
             );
-            return None;
-        }
-    }
-    Some(schema)
-}
-
-/// Says which defaults the schema itself refuses: each call that leaves such a value out would fail.
-fn report_defaults(
-    view: View<'_>,
-    key: &str,
-    (schema, validator): (&Value, &Validator),
-    report: &mut Report,
-) {
-    let mut input = Value::Object(serde_json::Map::new());
-    let mut filling = Filling {
-        root: schema,
-        left: LOOKED_AT_MAX,
-    };
-    // More of them are not looked at here.
-    if filling.fill(schema, &mut input, 0).is_err() {
-        return;
-    }
-    for error in validator.iter_errors(&input).take(PROBLEMS_MAX) {
-        let pointer = error.instance_path().to_string();
-        let in_time = !matches!(error.kind(), ErrorKind::BacktrackLimitExceeded { .. });
-        if let Some(path) = pointer.strip_prefix('/').filter(|_| in_time) {
-            // Where a default holds others, the outermost one is in question.
-            let name = path.split('/').next().unwrap_or(path);
-            report.warning(
-                "input-schema-default",
-                at(view, &format!("/properties/{name}/default")).place(),
-                format!("`{key}` refuses its own default of `{path}`: {error}"),
-                "write a default that the schema allows, or leave it out",
-            );
+            None
         }
     }
 }
 
-/// The value that a JSON Pointer leads to, or the last one on the way to it.
-fn at<'a>(view: View<'a>, pointer: &str) -> View<'a> {
+/// Returns the value that a JSON Pointer leads to, or the last one on the way to it.
+fn find<'a>(view: View<'a>, pointer: &str) -> View<'a> {
     let mut found = view;
     for part in pointer.split('/').skip(1) {
         let key = part.replace("~1", "/").replace("~0", "~");
@@ -121,230 +88,75 @@ fn at<'a>(view: View<'a>, pointer: &str) -> View<'a> {
     found
 }
 
-/// Why a schema is none.
-#[derive(Debug)]
-struct SchemaRefusal {
-    message: String,
-    /// JSON Pointer to what is wrong; empty: the whole.
-    at: String,
-}
-
-impl SchemaRefusal {
-    fn of(error: &ValidationError<'_>, at: String) -> SchemaRefusal {
-        let place = if at.is_empty() {
-            String::new()
-        } else {
-            format!(" at `{at}`")
-        };
-        SchemaRefusal {
-            message: format!("`input_schema` is no JSON Schema{place}: {error}"),
-            at,
-        }
-    }
-}
-
-impl From<String> for SchemaRefusal {
-    fn from(message: String) -> SchemaRefusal {
-        SchemaRefusal {
-            message,
-            at: String::new(),
-        }
-    }
-}
-
-/// Whether a schema is one, and needs nothing from elsewhere.
-fn check(schema: &Value) -> Result<(), SchemaRefusal> {
-    if schema
-        .get("$schema")
-        .is_some_and(|draft| !draft.as_str().is_some_and(is_known_draft))
-    {
-        return Err("`$schema` names no draft that is known".to_owned().into());
-    }
-    let mut weights = HashMap::new();
-    local_references(schema, true)?;
-    weigh_all(schema, schema, &mut weights)?;
-    jsonschema::meta::validate(schema)
-        .map_err(|error| SchemaRefusal::of(&error, error.instance_path().to_string()))
-}
-
-/// What checks inputs; a pattern that is none is found here.
-fn compile(
-    schema: &Value,
-    patterns: PatternOptions<FancyRegex>,
-) -> Result<Validator, SchemaRefusal> {
-    let built = jsonschema::options()
-        .should_validate_formats(true)
-        .with_pattern_options(patterns)
-        .build(schema);
-    built.map_err(|error| SchemaRefusal::of(&error, error.schema_path().to_string()))
-}
-
-fn is_known_draft(draft: &str) -> bool {
-    let draft = draft.trim_end_matches('#');
-    [
-        "https://json-schema.org/draft/2020-12/schema",
-        "https://json-schema.org/draft/2019-09/schema",
-        "http://json-schema.org/draft-07/schema",
-        "http://json-schema.org/draft-06/schema",
-        "http://json-schema.org/draft-04/schema",
-    ]
-    .contains(&draft)
-}
-
-/// Refuses every reference that is not a pointer into the schema itself.
-fn local_references(value: &Value, top: bool) -> Result<(), String> {
-    match value {
-        Value::Array(items) => items
-            .iter()
-            .try_for_each(|item| local_references(item, false)),
-        Value::Object(map) => {
-            for (key, inner) in map {
-                match (key.as_str(), inner) {
-                    ("$ref", Value::String(target))
-                        if !(target == "#" || target.starts_with("#/")) =>
-                    {
-                        return Err(format!("`$ref: {}` leads out of it", target.escape_debug()));
-                    }
-                    ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
-                        return Err(format!("`{key}` is not supported"));
-                    }
-                    ("$id" | "id", Value::String(_)) if !top && key == "$id" => {
-                        return Err("`$id` below the top is not supported".to_owned());
-                    }
-                    _ => local_references(inner, false)?,
-                }
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Weighs every subschema.
-fn weigh_all(
-    root: &Value,
-    value: &Value,
-    weights: &mut HashMap<*const Value, Option<u64>>,
-) -> Result<(), String> {
-    weigh(root, value, weights, 0)?;
-    match value {
-        Value::Array(items) => items
-            .iter()
-            .try_for_each(|item| weigh_all(root, item, weights)),
-        Value::Object(map) => map
-            .values()
-            .try_for_each(|item| weigh_all(root, item, weights)),
-        _ => Ok(()),
-    }
-}
-
-/// How many subschemas a value is checked against where this one is applied to it.
-fn weigh(
-    root: &Value,
-    value: &Value,
-    weights: &mut HashMap<*const Value, Option<u64>>,
-    depth: usize,
-) -> Result<u64, String> {
-    let place = std::ptr::from_ref(value);
-    match weights.get(&place) {
-        Some(Some(weight)) => return Ok(*weight),
-        Some(None) => return Err("`$ref` leads back to itself".to_owned()),
-        None => {}
-    }
-    if depth > CHAIN_MAX {
-        return Err(format!(
-            "more than {CHAIN_MAX} subschemas lead to each other"
-        ));
-    }
-    weights.insert(place, None);
-    let mut weight = 1_u64;
-    for inner in in_place(root, value)? {
-        weight = weight.saturating_add(weigh(root, inner, weights, depth + 1)?);
-    }
-    if weight > EXPANSION_MAX {
-        return Err(format!(
-            "more than {EXPANSION_MAX} subschemas apply to one value"
-        ));
-    }
-    weights.insert(place, Some(weight));
-    Ok(weight)
-}
-
-/// Subschemas that apply to the same value.
-fn in_place<'v>(root: &'v Value, value: &'v Value) -> Result<Vec<&'v Value>, String> {
-    let mut found = Vec::new();
-    let Value::Object(map) = value else {
-        return Ok(found);
-    };
-    if let Some(Value::String(target)) = map.get("$ref") {
-        found.push(resolve(root, target)?);
-    }
-    for key in ["allOf", "anyOf", "oneOf"] {
-        found.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-    }
-    for key in ["not", "if", "then", "else"] {
-        found.extend(map.get(key).filter(|inner| inner.is_object()));
-    }
-    for key in ["dependentSchemas", "dependencies"] {
-        let inner = map.get(key).and_then(Value::as_object);
-        found.extend(
-            inner
-                .into_iter()
-                .flat_map(serde_json::Map::values)
-                .filter(|v| v.is_object()),
-        );
-    }
-    Ok(found)
-}
-
-fn resolve<'v>(root: &'v Value, target: &str) -> Result<&'v Value, String> {
-    target
-        .strip_prefix('#')
-        .and_then(|pointer| root.pointer(pointer))
-        .ok_or_else(|| format!("`$ref: {}` leads nowhere", target.escape_debug()))
+/// Returns the subschema that a local reference leads to.
+fn resolve<'v>(root: &'v Value, target: &str) -> Option<&'v Value> {
+    root.pointer(target.strip_prefix('#')?)
 }
 
 impl InputSchema {
-    /// Prepares a schema that a definition holds.
+    /// Prepares the schema of a definition; the error names the place and the reason.
     pub fn new(schema: &Value) -> Result<InputSchema, String> {
-        let patterns = PatternOptions::fancy_regex();
-        let validator = check(schema).and_then(|()| compile(schema, patterns));
-        let validator = validator.map_err(|refusal| refusal.message)?;
-        Ok(InputSchema {
-            schema: schema.clone(),
-            validator,
-        })
+        InputSchema::checked(schema.clone()).map_err(|error| format!("`input_schema` {error}"))
     }
 
-    /// Fills in the defaults, then checks: the complete input, or everything that is wrong with it.
+    fn checked(schema: Value) -> Result<InputSchema, SchemaError> {
+        let patterns = check(&schema)?;
+        Ok(InputSchema { schema, patterns })
+    }
+
+    /// Fills in the defaults, then validates: returns the complete input, or everything that is wrong with it.
     pub fn bind(&self, input: Value) -> Result<Value, Vec<InputFault>> {
         let mut input = input;
-        let mut filling = Filling {
-            root: &self.schema,
-            left: FILLED_MAX,
-        };
-        if filling.fill(&self.schema, &mut input, 0).is_err() {
+        if !self.fill(&mut input, FILLED_MAX) {
             return Err(vec![InputFault {
                 at: String::new(),
                 message: format!(
-                    "the defaults of `input_schema` add more than {FILLED_MAX} values; shorten them, or end what \
-                     leads back to itself"
+                    "the defaults of `input_schema` add more than {FILLED_MAX} values; shorten them, or remove the \
+                     default that leads back to itself"
                 ),
             }]);
         }
-        let faults: Vec<InputFault> = self
-            .validator
-            .iter_errors(&input)
-            .take(PROBLEMS_MAX)
-            .map(|error| InputFault {
-                at: error.instance_path().to_string(),
-                message: error.to_string(),
-            })
-            .collect();
+        let faults = self.faults(&input);
         if faults.is_empty() {
             Ok(input)
         } else {
             Err(faults)
+        }
+    }
+
+    fn faults(&self, input: &Value) -> Vec<InputFault> {
+        Validation::new(&self.schema, &self.patterns).faults(input)
+    }
+
+    /// Fills in the defaults; false if they add more than `values_max` values.
+    fn fill(&self, input: &mut Value, values_max: usize) -> bool {
+        let mut filling = Filling {
+            root: &self.schema,
+            left: values_max,
+        };
+        filling.fill(&self.schema, input, 0).is_ok()
+    }
+
+    /// Warns of defaults that the schema itself refuses: each call that relies on one of them would fail.
+    fn report_defaults(&self, view: View<'_>, key: &str, report: &mut Report) {
+        let mut input = Value::Object(serde_json::Map::new());
+        if !self.fill(&mut input, CHECKED_FILL_MAX) {
+            return;
+        }
+        for fault in self.faults(&input) {
+            if let Some(path) = fault.at.strip_prefix('/') {
+                // If a default contains others, the outermost one is named.
+                let name = path.split('/').next().unwrap_or(path);
+                report.warning(
+                    "input-schema-default",
+                    find(view, &format!("/properties/{name}/default")).place(),
+                    format!(
+                        "`{key}` refuses its own default of `{path}`: {}",
+                        fault.message
+                    ),
+                    "write a default that the schema allows, or remove it",
+                );
+            }
         }
     }
 }
@@ -407,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_turns_in_a_circle_or_doubles_is_refused() {
+    fn schemas_that_refer_outside_or_never_end_are_refused() {
         let chain: serde_json::Map<String, Value> = (0..40)
             .map(|n| {
                 let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -416,20 +228,29 @@ mod tests {
             .chain([("d40".to_owned(), json!(true))])
             .collect();
         let table = [
-            (json!({"$ref": "https://example.org/s.json"}), "leads out"),
+            (
+                json!({"$ref": "https://example.org/s.json"}),
+                "outside of it",
+            ),
             (
                 json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
-                "leads out",
+                "outside of it",
             ),
-            (json!({"$ref": "#/$defs/none"}), "leads nowhere"),
-            (json!({"$ref": "#"}), "leads back"),
+            (json!({"$ref": "#/$defs/none"}), "refers to nothing"),
+            (json!({"$ref": "#"}), "refers back"),
             (
                 json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
-                "leads back",
+                "refers back",
             ),
             (json!({"$ref": "#/$defs/d0", "$defs": chain}), "subschemas"),
-            (json!({"type": 5}), "no JSON Schema"),
-            (json!({"$schema": "https://example.org/draft"}), "no draft"),
+            (
+                json!({"type": 5}),
+                "not a valid JSON Schema at `/type`: `type` must be",
+            ),
+            (
+                json!({"$schema": "https://example.org/draft"}),
+                "not a known draft",
+            ),
         ];
         for (schema, expected) in table {
             let refused = InputSchema::new(&schema).unwrap_err();
@@ -440,5 +261,214 @@ mod tests {
         let tree = InputSchema::new(&tree).unwrap();
         assert!(tree.bind(json!({"below": [{"below": []}]})).is_ok());
         assert!(tree.bind(json!({"below": [3]})).is_err());
+    }
+
+    #[test]
+    fn schemas_with_unusable_keywords_are_refused() {
+        for (schema, expected) in [
+            (json!({"unevaluatedProperties": false}), "not supported"),
+            (
+                json!({"properties": {"a": {"$dynamicRef": "#x"}}}),
+                "not supported",
+            ),
+            (
+                json!({"properties": {"a": {"$id": "https://example.org/a"}}}),
+                "`$id`",
+            ),
+            (json!({"pattern": "(?=x)"}), "look-around"),
+            (json!({"patternProperties": {"(": {}}}), "pattern"),
+            (json!({"required": "a"}), "a list of names"),
+            (json!({"minLength": -1}), "0 or greater"),
+            (json!({"multipleOf": 0}), "greater than 0"),
+            (json!({"properties": {"a": 3}}), "a schema is a map"),
+            (
+                json!({"$ref": "#/$defs/a", "$defs": {"a": {"minimum": "1"}}}),
+                "a number",
+            ),
+            (
+                json!({"$ref": "#/x-parts/a", "x-parts": {"a": {"minimum": "1"}}}),
+                "a number",
+            ),
+        ] {
+            let refused = InputSchema::new(&schema).unwrap_err();
+            assert!(refused.contains(expected), "{schema}: {refused}");
+        }
+        // These are data or annotations, whatever they look like.
+        for schema in [
+            json!({"const": {"$ref": "https://example.org"}}),
+            json!({"properties": {"$ref": {"type": "string"}}}),
+            json!({"x-order": 1, "examples": [{"type": 5}], "format": "int64"}),
+        ] {
+            assert!(InputSchema::new(&schema).is_ok(), "{schema}");
+        }
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of all keywords")]
+    fn values_are_validated_as_the_specification_has_it() {
+        let tree = json!({"required": ["n"], "properties": {"n": {"$ref": "#"}}});
+        let branch = json!({"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"maxProperties": 0}});
+        let extra = json!({"properties": {"a": {}}, "patternProperties": {"^x": {"type": "null"}}, "additionalProperties": false});
+        let names = json!({"propertyNames": {"maxLength": 2}, "minProperties": 1});
+        let pair = json!({"prefixItems": [{"type": "integer"}], "items": {"type": "string"}});
+        let old_pair = json!({"items": [{"type": "integer"}], "additionalItems": false});
+        let contains = json!({"contains": {"minimum": 5}, "minContains": 2, "maxContains": 2});
+        let older = json!({"minimum": 1, "exclusiveMinimum": true});
+        let needs =
+            json!({"dependentRequired": {"a": ["b"]}, "dependencies": {"c": {"required": ["a"]}}});
+        let format = |name: &str| json!({"format": name});
+        for (schema, valid, invalid) in [
+            (
+                json!({"type": ["integer", "null"]}),
+                json!([1, 1.0, null, -3]),
+                json!([1.5, "1", true]),
+            ),
+            (
+                json!({"enum": [1, {"a": 2, "b": 3}]}),
+                json!([1.0, {"b": 3, "a": 2}]),
+                json!([2, {"a": 2}]),
+            ),
+            (
+                json!({"const": [1]}),
+                json!([[1], [1.0]]),
+                json!([1, [1, 1]]),
+            ),
+            (
+                json!({"exclusiveMaximum": 3, "minimum": 1}),
+                json!([1, 2.9, "x"]),
+                json!([3, 0.5]),
+            ),
+            (older, json!([1.1, 2]), json!([1])),
+            (
+                json!({"multipleOf": 0.1}),
+                json!([0.3, 1, 1.1]),
+                json!([0.35]),
+            ),
+            (
+                json!({"maximum": 9_007_199_254_740_992_u64}),
+                json!([9_007_199_254_740_992_u64]),
+                json!([9_007_199_254_740_993_u64]),
+            ),
+            (
+                json!({"minLength": 2, "maxLength": 3, "pattern": "^ä"}),
+                json!(["äb", "äöü", 4]),
+                json!(["ä", "äöüß", "ab"]),
+            ),
+            (
+                json!({"uniqueItems": true, "minItems": 1, "maxItems": 2}),
+                json!([[1, "1"]]),
+                json!([[], [1, 1.0], [1, 2, 3]]),
+            ),
+            (pair, json!([[1, "a", "b"], []]), json!([["a"], [1, 2]])),
+            (old_pair, json!([[1]]), json!([[1, 2]])),
+            (contains, json!([[5, 1, 6]]), json!([[5], [5, 6, 7]])),
+            (
+                extra,
+                json!([{"a": 1, "x1": null}]),
+                json!([{"b": 1}, {"x1": 1}]),
+            ),
+            (names, json!([{"ab": 1}]), json!([{}, {"abc": 1}])),
+            (
+                needs,
+                json!([{"a": 1, "b": 1}, {"b": 1}]),
+                json!([{"a": 1}, {"c": 1}]),
+            ),
+            (
+                json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}),
+                json!([1]),
+                json!([0, 3]),
+            ),
+            (
+                json!({"anyOf": [{"minimum": 9}, {"maximum": 2}]}),
+                json!([1, 9]),
+                json!([5]),
+            ),
+            (
+                json!({"oneOf": [{"minimum": 1}, {"maximum": 2}]}),
+                json!([0, 3]),
+                json!([1]),
+            ),
+            (json!({"not": {"type": "string"}}), json!([1]), json!(["a"])),
+            (
+                branch,
+                json!([{"a": 1, "b": 1}, {}]),
+                json!([{"a": 1}, {"b": 1}]),
+            ),
+            (
+                json!({"properties": {"n": false}}),
+                json!([{}]),
+                json!([{"n": 1}]),
+            ),
+            (tree, json!([{"n": 3}]), json!([{"n": {}}, {}])),
+            (
+                format("date"),
+                json!(["2026-02-28"]),
+                json!(["2026-02-30", "2026-2-1"]),
+            ),
+            (
+                format("date-time"),
+                json!(["2026-02-28T10:00:00Z"]),
+                json!(["2026-02-28 10:00:00Z", "2026-02-28"]),
+            ),
+            (
+                format("time"),
+                json!(["10:00:00+01:00"]),
+                json!(["10:00", "25:00:00Z"]),
+            ),
+            (
+                format("email"),
+                json!(["a.b+c@example.org"]),
+                json!(["a@", "a b@c.d", "@c.d"]),
+            ),
+            (
+                format("hostname"),
+                json!(["a-b.example"]),
+                json!(["-a", "a..b", "a_b"]),
+            ),
+            (
+                format("ipv4"),
+                json!(["10.0.0.1"]),
+                json!(["10.0.0.256", "10.0.1"]),
+            ),
+            (format("ipv6"), json!(["::1"]), json!(["::g"])),
+            (
+                format("uri"),
+                json!(["https://example.org/a?b"]),
+                json!(["/a", "a b"]),
+            ),
+            (
+                format("uuid"),
+                json!(["123e4567-e89b-12d3-a456-426614174000"]),
+                json!(["123e4567e89b12d3a456426614174000", "x"]),
+            ),
+            (format("regex"), json!(["a+"]), json!(["("])),
+        ] {
+            let schema = InputSchema::new(&schema).unwrap();
+            for value in valid.as_array().unwrap() {
+                assert_eq!(schema.bind(value.clone()), Ok(value.clone()), "{schema:?}");
+            }
+            for value in invalid.as_array().unwrap() {
+                assert!(schema.bind(value.clone()).is_err(), "{value} {schema:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_names_its_place() {
+        let item =
+            json!({"type": "object", "properties": {"a/b": {"type": "string", "maxLength": 3}}});
+        let schema = InputSchema::new(&json!({"properties": {"list": {"items": item}}})).unwrap();
+        let faults = schema
+            .bind(json!({"list": [{}, {"a/b": "long"}, 4]}))
+            .unwrap_err();
+        let faults: Vec<_> = faults
+            .iter()
+            .map(|fault| (&*fault.at, &*fault.message))
+            .collect();
+        let expected = [
+            ("/list/1/a~1b", "\"long\" is longer than 3 characters"),
+            ("/list/2", "4 is not of type \"object\""),
+        ];
+        assert_eq!(faults, expected);
     }
 }

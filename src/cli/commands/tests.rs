@@ -31,13 +31,13 @@ fn run_waits_shows_and_ends_with_the_code_of_the_outcome() {
             .starts_with("✓ repo-steward/weekly-changes succeeded in 4.2s  run "),
         "{left:?}"
     );
-    insta::assert_snapshot!(left.err.replace(&run_id().short(), "RUN"), @r#"
+    xtest::assert_text!(left.err.replace(&run_id().short(), "RUN"), @r"
     run RUN  T-20261118-110640-repo-steward-weekly-changes-zevfqf
     queued
     executing
       │ hello\x1b[2J
-    "#);
-    insta::assert_snapshot!(console.asked()[0], @r#"submit {"skill":"weekly-changes","input":[["weeks","2"],["weeks","3"]],"inputs":null,"key":"once","by":"ada"}"#);
+    ");
+    xtest::assert_text!(console.asked()[0], @r#"submit {"skill":"weekly-changes","input":[["weeks","2"],["weeks","3"]],"inputs":null,"key":"once","by":"ada"}"#);
 
     let left = Console::new(Fake::of(failed_detail())).perform(&["run", "x", "--quiet"]);
     assert_eq!(
@@ -61,7 +61,7 @@ fn a_submission_of_which_nothing_is_known_can_be_repeated_with_its_key() {
     let console = Console::new(fake);
     let left = console.perform(&["run", "weekly-changes", "--key", "mine", "--no-wait"]);
     assert_eq!((left.code, left.out.as_str()), (9, ""));
-    insta::assert_snapshot!(left.err, @r"
+    xtest::assert_text!(left.err, @r"
     error: whether this was done is open
     hint: `workerctl runs` shows whether the run was accepted
     hint: the same command with `--key mine` can be repeated safely: it makes no second run
@@ -78,7 +78,7 @@ fn a_submission_of_which_nothing_is_known_can_be_repeated_with_its_key() {
     assert!(keys[0] != keys[1] && keys[0].len() == 16, "{keys:?}");
     let left = console.perform(&["retry", "latest"]);
     assert_eq!(left.code, 9);
-    insta::assert_snapshot!(left.err, @r"
+    xtest::assert_text!(left.err, @r"
     error: whether this was done is open
     hint: `workerctl runs` shows whether the run was accepted
     ");
@@ -107,10 +107,10 @@ fn run_without_waiting_prints_the_id_alone() {
     let mut alone = Fake::default();
     alone.daemon = false;
     let left = Console::new(alone).perform(&["run", "weekly-changes", "--no-wait"]);
-    insta::assert_snapshot!(left.err, @r#"
+    xtest::assert_text!(left.err, @r"
     error: no engine runs
     hint: without `--no-wait` the run is done in this process
-    "#);
+    ");
     assert_eq!((left.out.as_str(), left.code), ("", 7));
 }
 
@@ -150,10 +150,10 @@ fn what_was_probably_meant_is_offered() {
     let console = Console::new(fake);
     let left = console.perform(&["run", "weekly-chnages"]);
     assert_eq!(left.code, 3);
-    insta::assert_snapshot!(left.err, @r#"
+    xtest::assert_text!(left.err, @r"
     error: no skill is called `weekly-chnages`
     hint: did you mean `repo-steward/weekly-changes`?
-    "#);
+    ");
     let left = console.perform(&["run", "weekly-chnages", "--json"]);
     let error: serde_json::Value = serde_json::from_str(&left.err).unwrap();
     assert_eq!(error["error"]["code"], "skill_unknown");
@@ -265,11 +265,11 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
         "-n",
         "5",
     ]);
-    insta::assert_snapshot!(left.out.replace(&short, "RRRRRRRR"), @r#"
+    xtest::assert_text!(left.out.replace(&short, "RRRRRRRR"), @r"
     RUN       SKILL                        OUTCOME    SUBMITTED (Europe/Berlin)  TOOK  COMMIT
     RRRRRRRR  repo-steward/weekly-changes  succeeded  2026-11-18 12:06:40        4.2s  3f2a1bc4d
-    "#);
-    insta::assert_snapshot!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","schedule":null,"by":null,"text":null,"since_ms":1794992800000,"until_ms":1795042800000,"before":null,"limit":5}"#);
+    ");
+    xtest::assert_text!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","schedule":null,"by":null,"text":null,"since_ms":1794992800000,"until_ms":1795042800000,"before":null,"limit":5}"#);
     for command in ["runs", "threads", "workers", "skills"] {
         let left = console.perform(&[command, "--json"]);
         let value: serde_json::Value = serde_json::from_str(&left.out).unwrap();
@@ -288,24 +288,24 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
         serde_json::from_str(&console.perform(&["runs", "--json"]).out).unwrap();
     assert_eq!(runs["runs"][0]["submitted_at"], "2026-11-18T11:06:40.000Z");
     assert_eq!(runs["runs"][0]["run"], run_id().to_string());
-    insta::assert_snapshot!(console.perform(&["workers"]).out, @r#"
+    xtest::assert_text!(console.perform(&["workers"]).out, @r"
     WORKER        SKILLS  TYPE       STATE  DESCRIPTION
     repo-steward       1  OpsWorker  ok     Reports on\x1b[2J this repository
-    "#);
-    insta::assert_snapshot!(console.perform(&["skills"]).out, @r#"
+    ");
+    xtest::assert_text!(console.perform(&["skills"]).out, @r"
     SKILL                        INPUTS  ENDS IN  DESCRIPTION
     repo-steward/weekly-changes          commit   What changed …
-    "#);
+    ");
 }
 
 #[test]
 fn a_bad_instant_is_a_usage_error() {
     let left = console().perform(&["runs", "--since", "yesterday"]);
     assert_eq!(left.code, 2);
-    insta::assert_snapshot!(left.err, @r#"
+    xtest::assert_text!(left.err, @r"
     error: `--since yesterday` cannot be read
     hint: give a duration (`2h`, `3d`), a date (`2026-11-20`) or a time (`2026-11-20T09:00`, `2026-11-20T09:00:00Z`)
-    "#);
+    ");
 }
 
 #[test]
@@ -320,10 +320,10 @@ fn runs_are_found_by_parts_and_as_the_latest() {
     }
     let left = console.perform(&["show", "zzzz"]);
     assert_eq!(left.code, 3);
-    insta::assert_snapshot!(left.err, @r#"
+    xtest::assert_text!(left.err, @r"
     error: no run is called `zzzz`
     hint: `workerctl runs` lists them; any unique beginning or end of an id will do
-    "#);
+    ");
     let shown: serde_json::Value =
         serde_json::from_str(&console.perform(&["show", "--json"]).out).unwrap();
     assert_eq!(shown["summary"]["run"], run_id().to_string());
@@ -340,13 +340,13 @@ fn logs_are_filtered_and_nothing_is_lost() {
         log_line(4, LogStream::Stdout, "five"),
     ];
     let console = Console::new(fake);
-    insta::assert_snapshot!(console.perform(&["logs"]).out, @r#"
+    xtest::assert_text!(console.perform(&["logs"]).out, @r"
     12:06:40.000 event │ submitted
     12:06:41.000 out   │ one\x1b]0;x\x07
     12:06:42.000 err   │ two\rthree
     12:06:43.000 check │ four
     12:06:44.000 out   │ five
-    "#);
+    ");
     let texts = |line: &[&str]| {
         let left = console.perform(line);
         assert_eq!(left.code, 0, "{left:?}");
@@ -413,8 +413,8 @@ fn requests_reach_the_engine_and_are_confirmed() {
         assert_eq!(left.code, 0, "{left:?}");
         assert_eq!(console.asked().last().unwrap(), told);
     }
-    insta::assert_snapshot!(console.perform(&["reload"]).err, @r#"1 worker and 2 skills; 3 files read again; 0 errors, 0 warnings"#);
-    insta::assert_snapshot!(console.perform(&["run", "x", "--dry-run"]).out, @r#"
+    xtest::assert_text!(console.perform(&["reload"]).err, @r"1 worker and 2 skills; 3 files read again; 0 errors, 0 warnings");
+    xtest::assert_text!(console.perform(&["run", "x", "--dry-run"]).out, @r#"
     repo-steward/weekly-changes  mutating: ends in a commit
       in  /w
       command
@@ -441,7 +441,7 @@ fn requests_reach_the_engine_and_are_confirmed() {
 fn status_counts_and_lists() {
     let console = console();
     let left = console.perform(&["status"]);
-    insta::assert_snapshot!(left.out.replace(&run_id().short(), "RRRRRRRR"), @r#"
+    xtest::assert_text!(left.out.replace(&run_id().short(), "RRRRRRRR"), @r"
     ready  daemon, process 1  version 0.1.0, up 1m 1s
     workspace  /w
     state      /w/state
@@ -452,7 +452,7 @@ fn status_counts_and_lists() {
 
     RUN       SKILL                        OUTCOME                    SUBMITTED (Europe/Berlin)  TOOK  COMMIT
     RRRRRRRR  repo-steward/weekly-changes  queued for the repository  2026-11-18 12:06:40
-    "#);
+    ");
     let status: serde_json::Value =
         serde_json::from_str(&console.perform(&["status", "--json"]).out).unwrap();
     assert_eq!(

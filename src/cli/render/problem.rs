@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_caret_stands_under_what_is_meant() {
         let shown = show(&problem(4, 3), Some("  descriptipn: \"x\""), false, None);
-        insta::assert_snapshot!(shown, @r#"
+        xtest::assert_text!(shown, @r#"
         warning[key-unknown]: `descriptipn` is not a known key
          --> workers/a/worker.yaml:4:3
           |
@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn a_file_or_a_line_may_be_meant_as_a_whole() {
-        insta::assert_snapshot!(show(&problem(0, 0), None, false, None), @r#"
+        xtest::assert_text!(show(&problem(0, 0), None, false, None), @r"
         warning[key-unknown]: `descriptipn` is not a known key
         --> workers/a/worker.yaml
          = hint: did you mean `description`?
-        "#);
-        insta::assert_snapshot!(show(&problem(7, 0), Some("  - a b"), false, None), @r#"
+        ");
+        xtest::assert_text!(show(&problem(7, 0), Some("  - a b"), false, None), @r"
         warning[key-unknown]: `descriptipn` is not a known key
          --> workers/a/worker.yaml:7:3
           |
@@ -176,12 +176,12 @@ mod tests {
           |   ^^^^^
           |
           = hint: did you mean `description`?
-        "#);
-        insta::assert_snapshot!(show(&problem(7, 2), None, false, None), @r#"
+        ");
+        xtest::assert_text!(show(&problem(7, 2), None, false, None), @r"
         warning[key-unknown]: `descriptipn` is not a known key
         --> workers/a/worker.yaml:7
          = hint: did you mean `description`?
-        "#);
+        ");
     }
 
     #[test]

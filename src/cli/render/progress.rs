@@ -206,22 +206,22 @@ mod tests {
 
     #[test]
     fn without_a_terminal_there_are_plain_lines() {
-        insta::assert_snapshot!(told(false, false), @r#"
+        xtest::assert_text!(told(false, false), @r"
         queued
         executing
           │ a\x1b]0;x\x07b
         executing (attempt 2)
           3 lines are not shown here; the thread has them
-        "#);
+        ");
         assert_eq!(told(false, true), "");
     }
 
     #[test]
     fn on_a_terminal_one_line_changes() {
-        insta::assert_snapshot!(told(true, false).replace('\u{1b}', "␛").replace('\r', "␍"), @r#"
+        xtest::assert_text!(told(true, false).replace('\u{1b}', "␛").replace('\r', "␍"), @r"
         ␍␛[2K⠋ queued  0ms␍␛[2K⠋ executing  0ms␍␛[2K  │ a\x1b]0;x\x07b
         ␍␛[2K⠋ executing  1.4s␍␛[2K⠙ executing  2.4s␍␛[2K⠙ executing (attempt 2)  0ms␍␛[2K  3 lines are not shown here; the thread has them
-        "#);
+        ");
     }
 
     #[test]

@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_table_fits_its_terminal() {
-        insta::assert_snapshot!(shown(Some(40)), @r#"
+        xtest::assert_text!(shown(Some(40)), @r"
         8v2k3m1q
           SKILL: repo-steward/weekly-changes
           OUTCOME: succeeded
@@ -305,20 +305,20 @@ mod tests {
         0a0b0c0d
           SKILL: a\x1b[2Jb
           TOOK: 9ms
-        "#);
-        insta::assert_snapshot!(shown(Some(80)), @r#"
+        ");
+        xtest::assert_text!(shown(Some(80)), @r"
         RUN       SKILL                                 OUTCOME             TOOK
         8v2k3m1q  repo-steward/weekly-changes           succeeded           4.2s
         9w3k3m1z  日本語-worker/とても長い名前のスキル  failed (execute)  3m 10s
         0a0b0c0d  a\x1b[2Jb                                                  9ms
         not shown, because the terminal is too narrow: COMMIT
-        "#);
-        insta::assert_snapshot!(shown(Some(200)), @r#"
+        ");
+        xtest::assert_text!(shown(Some(200)), @r"
         RUN       SKILL                                 OUTCOME             TOOK  COMMIT
         8v2k3m1q  repo-steward/weekly-changes           succeeded           4.2s  3f2a1bc
         9w3k3m1z  日本語-worker/とても長い名前のスキル  failed (execute)  3m 10s
         0a0b0c0d  a\x1b[2Jb                                                  9ms
-        "#);
+        ");
         for width in 1..120 {
             // A name stays whole, however narrow the terminal is.
             let widest = shown(Some(width))
@@ -332,11 +332,11 @@ mod tests {
 
     #[test]
     fn a_piped_table_is_complete() {
-        insta::assert_snapshot!(shown(None), @r#"
+        xtest::assert_text!(shown(None), @r"
         RUN       SKILL                                 OUTCOME             TOOK  COMMIT
         8v2k3m1q  repo-steward/weekly-changes           succeeded           4.2s  3f2a1bc
         9w3k3m1z  日本語-worker/とても長い名前のスキル  failed (execute)  3m 10s
         0a0b0c0d  a\x1b[2Jb                                                  9ms
-        "#);
+        ");
     }
 }

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::git;
 use crate::model::config::CONFIG_FILE;
+use crate::model::legible::hex;
 
 /// Where the digest of the text is kept that a person has accepted.
 const RECORD: &str = "accepted-config";
@@ -71,5 +72,5 @@ impl ConfigAcceptance {
 
 /// An empty file is another text than no file.
 fn digest_of(text: Option<&str>) -> String {
-    text.map_or_else(String::new, |text| format!("{:x}", Sha256::digest(text)))
+    text.map_or_else(String::new, |text| hex(&Sha256::digest(text)))
 }

@@ -2,7 +2,7 @@
 //! its destination.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -142,10 +142,25 @@ fn is_changed(file: &mut File, bytes: u64, state: &OutputState) -> io::Result<Op
     let Some(digest) = &state.digest else {
         return Ok(None);
     };
-    let mut hashed = Sha256::new();
-    io::copy(&mut Read::by_ref(file).take(CONTENT_BYTES_MAX), &mut hashed)?;
+    let (found, _) = sha256(Read::by_ref(file).take(CONTENT_BYTES_MAX))?;
     file.rewind()?;
-    Ok(Some(hex(&hashed.finalize()) != *digest))
+    Ok(Some(found != *digest))
+}
+
+/// Returns the SHA-256 digest of all that a reader returns, in hexadecimal, and the number of bytes.
+pub(super) fn sha256(from: impl Read) -> io::Result<(String, u64)> {
+    let mut from = BufReader::with_capacity(64 * 1024, from);
+    let (mut digest, mut bytes) = (Sha256::new(), 0);
+    loop {
+        let part = from.fill_buf()?;
+        if part.is_empty() {
+            return Ok((hex(&digest.finalize()), bytes));
+        }
+        digest.update(part);
+        let read = part.len();
+        bytes += read as u64;
+        from.consume(read);
+    }
 }
 
 fn unreadable(path: &str, error: &(dyn std::error::Error + 'static)) -> Diagnostic {

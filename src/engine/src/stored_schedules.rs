@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::model::legible::hex;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{
     FAILURES_IN_A_ROW, Pause, Restored, Schedule, ScheduleState, SlotRow, SlotStatus, cut,
@@ -26,7 +27,7 @@ const RUNS_LOOKED_AT: usize = 1_000;
 pub(super) fn digest(schedule: &Schedule) -> String {
     // Plain data is serialised to text without fail.
     let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
-    format!("{:x}", Sha256::digest(text))
+    hex(&Sha256::digest(text))
 }
 
 /// What the store has of schedules when an engine starts.
@@ -271,7 +272,7 @@ fn kept_aside(state_dir: &Path, record: &[u8]) -> std::io::Result<PathBuf> {
     let directory = state_dir.join(DAMAGED);
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&directory)?;
-    let name = format!("{:x}", Sha256::digest(record));
+    let name = hex(&Sha256::digest(record));
     let path = directory.join(format!("schedule-{}.record", &name[..16]));
     write_atomically(&path, record, 0o600, Durability::Power).map_err(std::io::Error::other)?;
     Ok(path)

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::run_factory::RunFactory;
 use crate::git;
 use crate::model::diagnostic::chain;
+use crate::model::legible::hex;
 use crate::model::schedule::{Schedule, Trigger};
 use crate::model::{Diagnostic, RunId, Timestamp};
 
@@ -220,7 +221,7 @@ fn files(factory: &RunFactory, paths: &[String]) -> Result<ProbeResult, String> 
     }
     let millis = newest.map(|ns| i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX));
     Ok(ProbeResult {
-        seen: format!("{:x}", digest.finalize()),
+        seen: hex(&digest.finalize()),
         counts: true,
         changed_at: millis.map(Timestamp::from_millis),
     })

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -403,7 +403,14 @@ fn has_its_checksum(file: &Path) -> bool {
             .len()
             .checked_sub(20)
             .ok_or(io::ErrorKind::UnexpectedEof)?;
-        io::copy(&mut Read::by_ref(&mut open).take(body), &mut sum)?;
+        let mut content = BufReader::with_capacity(64 * 1024, Read::by_ref(&mut open).take(body));
+        while let part = content.fill_buf()?
+            && !part.is_empty()
+        {
+            sum.update(part);
+            let read = part.len();
+            content.consume(read);
+        }
         let mut end = [0; 20];
         open.read_exact(&mut end)?;
         Ok::<_, io::Error>(sum.finalize()[..] == end)

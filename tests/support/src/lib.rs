@@ -8,6 +8,44 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+/// Returns true if `bytes` contain `part`. Tests search all files of a workspace for secrets.
+pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(bytes, part).is_some()
+}
+
+/// Compares a text with the one that a test spells out, indented like the code around it. The `@` keeps `rustfmt` from
+/// breaking the lines.
+#[macro_export]
+macro_rules! assert_text {
+    ($actual:expr, @$expected:literal $(,)?) => {
+        $crate::expect_text(AsRef::<str>::as_ref(&$actual), $expected)
+    };
+}
+
+/// Compares the texts of [`assert_text`].
+///
+/// # Panics
+/// If they differ.
+#[track_caller]
+pub fn expect_text(actual: &str, expected: &str) {
+    let lines = || expected.lines().filter(|line| !line.trim().is_empty());
+    let indents = lines().map(|line| line.len() - line.trim_start_matches(' ').len());
+    let indent = indents.min().unwrap_or(0);
+    let dedented: Vec<&str> = expected
+        .lines()
+        .map(|line| line.get(indent..).unwrap_or_default())
+        .collect();
+    let dedented = dedented.join("\n");
+    let (actual, expected) = (
+        actual.trim_end(),
+        dedented.trim_end().trim_start_matches('\n'),
+    );
+    assert!(
+        actual == expected,
+        "the text differs\n--- expected\n{expected}\n--- actual\n{actual}\n---"
+    );
+}
+
 /// Reports that the current test, or a part of it, cannot run on this machine.
 ///
 /// `cargo test` hides the output of tests that pass. So the report is also kept in a file, and the last test of

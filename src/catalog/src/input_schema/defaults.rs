@@ -35,7 +35,7 @@ impl<'s> Filling<'s> {
             return Ok(());
         }
         if let Some(Value::String(target)) = keys.get("$ref")
-            && let Ok(target) = resolve(self.root, target)
+            && let Some(target) = resolve(self.root, target)
         {
             self.fill(target, value, depth + 1)?;
         }
@@ -78,7 +78,7 @@ impl<'s> Filling<'s> {
             if own.is_some() {
                 return own;
             }
-            found = resolve(self.root, found.get("$ref")?.as_str()?).ok()?;
+            found = resolve(self.root, found.get("$ref")?.as_str()?)?;
         }
         None
     }

@@ -11,7 +11,7 @@ fn shown(detail: &RunDetail) -> String {
 
 #[test]
 fn a_success_says_what_holds_and_where_it_is() {
-    insta::assert_snapshot!(shown(&fake::detail()), @r#"
+    xtest::assert_text!(shown(&fake::detail()), @r"
     ✓ repo-steward/weekly-changes succeeded in 4.2s  run 03zevfqf
       checks
         ✓ the report is not empty  12ms
@@ -19,12 +19,12 @@ fn a_success_says_what_holds_and_where_it_is() {
         workspace/reports/weekly.md  1.2 KiB
       commit     3f2a1bc4d5e6f708192a3b4c5d6e7f8091a2b3c4
       thread     /w/workspace/threads/T-1.json
-    "#);
+    ");
 }
 
 #[test]
 fn a_failed_check_shows_its_evidence_and_where_there_is_more() {
-    insta::assert_snapshot!(shown(&fake::failed_detail()), @r#"
+    xtest::assert_text!(shown(&fake::failed_detail()), @r"
     ✗ repo-steward/weekly-changes failed (verify) in 4.2s  run 03zevfqf
       verify failed (check_failed): the report is not empty
       checks
@@ -40,7 +40,7 @@ fn a_failed_check_shows_its_evidence_and_where_there_is_more() {
       changed (1), not landed: `workerctl diff 03zevfqf` shows it
       not restored  a/b: permission denied
       thread     /w/workspace/threads/T-1.json
-    "#);
+    ");
 }
 
 #[test]
@@ -69,14 +69,14 @@ fn what_was_not_verified_is_never_shown_as_if_it_were() {
     detail.summary.mutating = false;
     detail.summary.commit = None;
     detail.results.commit = StepResult::skipped("not_mutating");
-    insta::assert_snapshot!(shown(&detail), @r#"
+    xtest::assert_text!(shown(&detail), @r"
     ✓ repo-steward/weekly-changes succeeded, unverified in 4.2s  run 03zevfqf
       unverified: no check that has to pass was run
       outputs
         workspace/reports/weekly.md  1.2 KiB
       commit     none: the skill is not mutating, its outputs stay in the work tree
       thread     /w/workspace/threads/T-1.json
-    "#);
+    ");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_run_in_full_has_all_of_it() {
         &fake::detail(),
         Zone::compiled_in("Europe/Berlin").unwrap(),
     );
-    insta::assert_snapshot!(String::from_utf8(text).unwrap(), @r#"
+    xtest::assert_text!(String::from_utf8(text).unwrap(), @r"
     ✓ repo-steward/weekly-changes succeeded in 4.2s  run 03zevfqf
       checks
         ✓ the report is not empty  12ms
@@ -173,5 +173,5 @@ fn a_run_in_full_has_all_of_it() {
       timeline (Europe/Berlin)
         12:06:40.000  submitted
         12:06:44.300  closed
-    "#);
+    ");
 }

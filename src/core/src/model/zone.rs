@@ -6,10 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{FixedOffset, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeZone};
-use jiff::tz::{AmbiguousOffset, TimeZone as Rules};
+use tz::TimeZone as Rules;
+use tz::timezone::LocalTimeType;
 
-/// The first and the last second that the rules tell something of; what lies beyond has their offsets.
-const SECONDS: (i64, i64) = (-377_705_000_000, 253_402_200_000);
+/// The Unix times of the years 1 to 9999, in seconds. Times beyond have the offset of the nearer end.
+const SECONDS: (i64, i64) = (-62_135_596_800, 253_402_300_799);
+
+/// More than any offset from UTC, and less than the time between two changes of it, in seconds.
+const DAY: i64 = 86_400;
 
 /// A zone with its rules. Two of one name differ where they were read from different data.
 #[derive(Clone, Copy)]
@@ -17,7 +21,8 @@ pub struct Zone(&'static Named);
 
 struct Named {
     name: &'static str,
-    rules: Rules,
+    /// `None` for UTC.
+    rules: Option<Rules>,
 }
 
 /// Finds the zone of a name.
@@ -59,12 +64,12 @@ impl Zone {
     /// Universal time.
     pub const UTC: Zone = Zone(&Named {
         name: "UTC",
-        rules: Rules::UTC,
+        rules: None,
     });
 
     /// A zone of these rules in the format of RFC 9636, which stay in memory; `None` where they cannot be read.
     pub fn of(name: &str, tzif: &[u8]) -> Option<Zone> {
-        let rules = Rules::tzif(name, tzif).ok()?;
+        let rules = Some(Rules::from_tz_data(tzif).ok()?);
         let name = String::leak(name.to_owned());
         Some(Zone(Box::leak(Box::new(Named { name, rules }))))
     }
@@ -87,8 +92,24 @@ impl Zone {
         self.0.name
     }
 
+    /// Returns the offset from UTC in seconds, at a Unix time.
+    fn seconds_east(self, seconds: i64) -> i32 {
+        let Some(rules) = &self.0.rules else {
+            return 0;
+        };
+        let at = seconds.clamp(SECONDS.0, SECONDS.1);
+        if let Ok(kind) = rules.find_local_time_type(at) {
+            return kind.ut_offset();
+        }
+        // Data without a rule for the future: the offset of the last change stays.
+        let rules = rules.as_ref();
+        let last = rules.transitions().last();
+        let kind = last.and_then(|last| rules.local_time_types().get(last.local_time_type_index()));
+        kind.map_or(0, LocalTimeType::ut_offset)
+    }
+
     fn with(self, seconds_east: i32) -> ZoneOffset {
-        // Nothing that rules tell is as far as a day from UTC.
+        // No offset is as large as a day.
         let fixed = FixedOffset::east_opt(seconds_east);
         ZoneOffset {
             fixed: fixed.unwrap_or_else(|| Offset::fix(&chrono::Utc)),
@@ -162,13 +183,18 @@ impl TimeZone for Zone {
     }
 
     fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> LocalResult<ZoneOffset> {
-        let with = |offset: jiff::tz::Offset| self.with(offset.seconds());
-        match self.0.rules.to_ambiguous_timestamp(civil(local)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => LocalResult::Single(with(offset)),
-            AmbiguousOffset::Fold { before, after } => {
-                LocalResult::Ambiguous(with(before), with(after))
-            }
-            AmbiguousOffset::Gap { .. } => LocalResult::None,
+        let local = local.and_utc().timestamp();
+        let (before, after) = (
+            self.seconds_east(local - DAY),
+            self.seconds_east(local + DAY),
+        );
+        let is_shown = |offset: i32| self.seconds_east(local - i64::from(offset)) == offset;
+        match (is_shown(before), is_shown(after)) {
+            (true, true) if before == after => LocalResult::Single(self.with(before)),
+            (true, true) => LocalResult::Ambiguous(self.with(before), self.with(after)),
+            (true, false) => LocalResult::Single(self.with(before)),
+            (false, true) => LocalResult::Single(self.with(after)),
+            (false, false) => LocalResult::None,
         }
     }
 
@@ -177,17 +203,8 @@ impl TimeZone for Zone {
     }
 
     fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> ZoneOffset {
-        let seconds = utc.and_utc().timestamp().clamp(SECONDS.0, SECONDS.1);
-        let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        self.with(self.0.rules.to_offset(at).seconds())
+        self.with(self.seconds_east(utc.and_utc().timestamp()))
     }
-}
-
-/// The same reading of clocks; beyond the years that the rules know, the nearest that they do.
-fn civil(local: &NaiveDateTime) -> jiff::civil::DateTime {
-    let seconds = local.and_utc().timestamp().clamp(SECONDS.0, SECONDS.1);
-    let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    jiff::tz::Offset::UTC.to_datetime(at)
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::super::approval;
 use super::super::baseline::KeptResult;
+use super::super::output_files::sha256;
 use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::place::{temporary_beside, tree_spec};
@@ -17,7 +16,6 @@ use crate::git::{self, RepoPath};
 use crate::machine::Event;
 use crate::model::RunId;
 use crate::model::evidence::{HeldOutput, HeldResult};
-use crate::model::legible::hex;
 use crate::model::outcome::{Failure, Step};
 
 impl Performer {
@@ -192,12 +190,10 @@ pub(super) fn copy(
 }
 
 fn measured(place: &Path, path: &str) -> io::Result<HeldOutput> {
-    let mut file = fs::File::open(place.join(path))?;
-    let mut digest = Sha256::new();
-    let bytes = io::copy(&mut file, &mut digest)?;
+    let (digest, bytes) = sha256(fs::File::open(place.join(path))?)?;
     Ok(HeldOutput {
         path: path.to_owned(),
         bytes,
-        digest: hex(&digest.finalize()),
+        digest,
     })
 }
