@@ -299,7 +299,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, kept)?)
 }
 
-/// The path of a descriptor, without links, as the kernel has it.
+/// Returns the path of a descriptor, without links, as the kernel has it.
 fn opened_path(opened: &OwnedFd) -> Option<PathBuf> {
     let number = opened.as_raw_fd();
     std::fs::read_link(format!("/proc/self/fd/{number}")).ok()

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime};
 
 use crate::model::channel::Url;
 
-/// Whether a text has a format. True for formats that are not checked.
+/// Returns true if a text has a format, and for formats that are not checked.
 pub(super) fn matches_format(format: &str, text: &str) -> bool {
     match format {
         "date-time" => DateTime::parse_from_rfc3339(text).is_ok() && !text.contains(' '),
@@ -23,7 +23,7 @@ pub(super) fn matches_format(format: &str, text: &str) -> bool {
     }
 }
 
-/// A time of day with an offset (RFC 3339).
+/// Returns true for a time of day with an offset (RFC 3339).
 fn is_time(text: &str) -> bool {
     let dated = format!("2000-01-01T{text}");
     DateTime::parse_from_rfc3339(&dated).is_ok()
@@ -37,7 +37,7 @@ fn is_email(text: &str) -> bool {
     })
 }
 
-/// Labels of letters, digits and hyphens (RFC 1123).
+/// Returns true for labels of letters, digits and hyphens (RFC 1123).
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -42,7 +42,7 @@ impl<'s> Validation<'s> {
         self.faults
     }
 
-    /// Whether a value satisfies a subschema.
+    /// Returns true if a value satisfies a subschema.
     fn is_valid(&self, schema: &'s Value, value: &Value) -> bool {
         let mut trial = Validation::new(self.root, self.patterns);
         trial.faults_max = 1;
@@ -89,7 +89,7 @@ impl<'s> Validation<'s> {
         self.at.truncate(length);
     }
 
-    /// Keywords that apply to values of every type.
+    /// Applies the keywords that concern values of every type.
     fn any(
         &mut self,
         keys: &'s Map<String, Value>,
@@ -352,7 +352,7 @@ impl<'s> Validation<'s> {
     }
 }
 
-/// A count as JSON compares it. Counts of values in memory are far below 2⁵³.
+/// Returns a count as JSON compares it. Counts of values in memory are far below 2⁵³.
 #[expect(
     clippy::cast_precision_loss,
     reason = "no value in memory has 2^53 parts"
@@ -446,7 +446,7 @@ fn quoted(text: &str) -> String {
     shown(&Value::String(text.to_owned()))
 }
 
-/// The value as JSON, shortened.
+/// Returns the value as JSON, shortened.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN_MAX) {
@@ -455,7 +455,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The allowed values, separated by commas.
+/// Returns the allowed values, separated by commas.
 fn listed(allowed: &Value) -> String {
     match allowed {
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),

@@ -2,7 +2,7 @@
 
 use workerctl_core::model::spec::{Approving, Gate, OnCrash, Plan, RateLimitWait, Retry};
 
-/// One plan of these many is explored by `cargo test`. `.ci/explore` explores all, which takes minutes.
+/// `cargo test` explores one plan of this many. `.ci/explore` explores all of them, which takes minutes.
 const SAMPLED: usize = 16;
 
 /// Returns plans of all kinds that the machine tells apart: a sample, or each with `WORKERCTL_ALL_PLANS`.
@@ -17,7 +17,7 @@ pub(crate) fn plans() -> Vec<Plan> {
     sample.map(|(_, plan)| plan.clone()).collect()
 }
 
-/// Whether every plan is explored, as it is for a new page.
+/// Returns true if every plan is explored, as for a new page.
 pub(crate) fn is_complete() -> bool {
     ["WORKERCTL_ALL_PLANS", "WORKERCTL_BLESS"]
         .iter()
