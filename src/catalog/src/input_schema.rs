@@ -67,7 +67,7 @@ pub(crate) fn read_as(view: View<'_>, key: &str, report: &mut Report) -> Option<
                 "input-schema",
                 find(view, &error.at).place(),
                 format!("`{key}` {error}"),
-                "write a JSON Schema without references to anything outside of it",
+                "write a JSON Schema that uses supported keywords and refers only to itself",
             );
             None
         }

@@ -341,7 +341,9 @@ impl Grounds<'_> {
             .flatten()
             .flat_map(|path| hidden::git_settings(path));
         let paths = self.secrets_by_name().chain(settings);
-        let paths: Vec<PathBuf> = paths.collect();
+        let paths: Vec<PathBuf> = paths
+            .map(|path| std::path::absolute(&path).unwrap_or(path))
+            .collect();
         let names = real_paths(&paths).into_iter();
         let names = names.map(|real| mounts.names_of(real));
         paths.iter().cloned().zip(names).collect()

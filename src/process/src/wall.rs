@@ -323,8 +323,8 @@ fn granted(
             });
         }
     };
-    // The path was decided on without links. If a run has put one there meanwhile, its target was not. `openat2` would
-    // tell, but `RestrictSUIDSGID=` of the shipped units makes it fail.
+    // The path was decided on without links. If a run has put one there meanwhile, its target was not. `openat2` could
+    // refuse links, but fails under `RestrictSUIDSGID=` of the shipped units.
     let is_same = opened_path(&opened).is_some_and(|found| found == path);
     if !is_same && !DEVICES.iter().any(|device| Path::new(device) == path) {
         return Ok(ruleset);

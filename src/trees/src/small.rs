@@ -404,9 +404,11 @@ fn has_its_checksum(file: &Path) -> bool {
             .checked_sub(20)
             .ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut content = BufReader::with_capacity(64 * 1024, Read::by_ref(&mut open).take(body));
-        while let part = content.fill_buf()?
-            && !part.is_empty()
-        {
+        loop {
+            let part = content.fill_buf()?;
+            if part.is_empty() {
+                break;
+            }
             sum.update(part);
             let read = part.len();
             content.consume(read);

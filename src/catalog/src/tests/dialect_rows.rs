@@ -268,7 +268,7 @@ fn rows() -> Vec<Row> {
             "input_schema that fetches",
             &with("input_schema: {$ref: 'https://example.org'}"),
             false,
-            Some(("input-schema", ERROR, 4, 22, "outside")),
+            Some(("input-schema", ERROR, 4, 22, "only to itself")),
         ),
         row(
             "frontmatter is no map",

@@ -12,7 +12,8 @@ use tz::timezone::LocalTimeType;
 /// The Unix times of the years 1 to 9999, in seconds. Times beyond have the offset of the nearer end.
 const SECONDS: (i64, i64) = (-62_135_596_800, 253_402_300_799);
 
-/// More than any offset from UTC, and less than the time between two changes of it, in seconds.
+/// More than any offset from UTC, in seconds. The offsets of a local time are sought among those of a day before and a
+/// day after. Zones that change twice within that time, as Greenland did in October 2023, lose one of two readings.
 const DAY: i64 = 86_400;
 
 /// A zone with its rules. Two of one name differ where they were read from different data.
@@ -235,6 +236,25 @@ mod tests {
         let twice = berlin.offset_from_local_datetime(&at("2026-10-25T02:30"));
         let twice = twice.map(|offset| offset.fix().local_minus_utc());
         assert_eq!(twice, LocalResult::Ambiguous(7_200, 3_600));
+    }
+
+    #[test]
+    fn a_day_can_be_missing() {
+        let apia: Zone = "Pacific/Apia".parse().unwrap();
+        let seconds = |text| {
+            let offset = apia.offset_from_local_datetime(&at(text));
+            offset.map(|offset| offset.fix().local_minus_utc())
+        };
+        // Samoa crossed the date line at the end of December 29.
+        let table = [
+            ("2011-12-29T23:59", LocalResult::Single(-36_000)),
+            ("2011-12-30T00:00", LocalResult::None),
+            ("2011-12-30T23:59", LocalResult::None),
+            ("2011-12-31T00:00", LocalResult::Single(50_400)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
     }
 
     #[test]
