@@ -1,67 +1,29 @@
 //! Skills that a model executes: the real program, and a model server that follows a script.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[path = "../src/agent/tests/server/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "shared with tests of the client, which use more of it"
-)]
-mod server;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::mcp::client;
+use crate::server;
+use crate::workspace;
 
-#[path = "agent/approvals.rs"]
 mod approvals;
-#[path = "agent/attempts.rs"]
 mod attempts;
-#[path = "agent/budgets.rs"]
 mod budgets;
-#[path = "agent/budgets_of_days.rs"]
 mod budgets_of_days;
-#[path = "agent/canary.rs"]
 mod canary;
-#[path = "agent/children.rs"]
 mod children;
-#[path = "mcp/client.rs"]
-#[expect(
-    dead_code,
-    reason = "shared with tests of the protocol, which use more of it"
-)]
-mod client;
-#[path = "agent/contract.rs"]
 mod contract;
-#[path = "agent/conversations.rs"]
 mod conversations;
-#[path = "agent/costs.rs"]
 mod costs;
-#[path = "agent/crashes.rs"]
 mod crashes;
-#[path = "agent/failures.rs"]
 mod failures;
-#[path = "agent/injections.rs"]
 mod injections;
-#[path = "agent/levels.rs"]
 mod levels;
-#[path = "agent/messages.rs"]
 mod messages;
-#[path = "agent/rate_limits.rs"]
 mod rate_limits;
-#[path = "agent/roots.rs"]
 mod roots;
-#[path = "agent/samples.rs"]
 mod samples;
-#[path = "agent/servers.rs"]
 mod servers;
-#[path = "agent/stops.rs"]
 mod stops;
-#[path = "agent/tools.rs"]
 mod tools;
-#[path = "agent/wake.rs"]
 mod wake;
 
 use serde_json::Value;

@@ -1,17 +1,8 @@
 //! Skills that agent programs execute: the real engine, and a program that plays what the real ones print.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
-#[path = "agent_programs/costs.rs"]
 mod costs;
-#[path = "agent_programs/settings.rs"]
 mod settings;
 
 use std::os::unix::fs::PermissionsExt;

@@ -37,12 +37,12 @@ struct Served {
     server: Option<Server>,
     _endpoint: Endpoint,
     socket: PathBuf,
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
 }
 
 impl Served {
     fn start(limits: Limits) -> Served {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = xtest::tempdir();
         let socket = directory.path().join("s.sock");
         let endpoint = Endpoint::bind(&socket).expect("bound");
         let engine = Scripted::new();

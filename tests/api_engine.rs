@@ -1,13 +1,6 @@
 //! The HTTP API of a real daemon with a real engine behind it.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;

@@ -1,13 +1,6 @@
 //! What the API tells of slots, schedules and skills: pages, calendars, what comes next.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeMap;
 

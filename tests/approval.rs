@@ -1,25 +1,12 @@
 //! Approval: a real daemon and real commands, with a person who says yes, no, too late, twice, or not at all.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
-#[path = "approval/answers.rs"]
 mod answers;
-#[path = "approval/corpus.rs"]
 mod corpus;
-#[path = "approval/killed.rs"]
 mod killed;
-#[path = "approval/parked.rs"]
 mod parked;
-#[path = "approval/shown.rs"]
 mod shown;
-#[path = "approval/within_run.rs"]
 mod within_run;
 
 use serde_json::Value;

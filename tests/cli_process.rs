@@ -15,12 +15,12 @@ mod pages;
 mod shells;
 
 struct Place {
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
 }
 
 impl Place {
     fn new() -> Place {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         fs::create_dir(directory.path().join("home")).unwrap();
         fs::create_dir_all(directory.path().join("ws/workers/w")).unwrap();
         Place { directory }

@@ -1,13 +1,6 @@
 //! What people and monitoring systems ask every day: counts of runs, and metrics in a file.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "what prepares a test fails by panicking"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use workspace::Workspace;
 use workspace::daemon::Daemon;

@@ -3,15 +3,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets how often the disk fills up (2 by default). Without root it is
 //! skipped.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -6,15 +6,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills (12 by default, 1,000 before a release);
 //! `WORKERCTL_TEST_SEED=<n>` another sequence of moments. What was found is printed: `-- --nocapture`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

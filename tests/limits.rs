@@ -1,13 +1,6 @@
 //! What the commands of real runs may use: processes and bytes, counted and ended at the limit.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;

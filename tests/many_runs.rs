@@ -3,15 +3,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of runs of each test (40 by default, 200 before a release).
 //! What was found is printed: `-- --nocapture`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says what it found"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

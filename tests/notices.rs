@@ -1,14 +1,7 @@
 //! A service manager that does not take the daemon's notices: the daemon works on, ends when it is asked
 //! to, and tells the latest on each subject as soon as somebody listens.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;

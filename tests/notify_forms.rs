@@ -1,15 +1,7 @@
 //! Webhooks and mails of `notify`, by a real daemon and a web server on the loopback device that plays every failure.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[path = "../src/agent/tests/web/mod.rs"]
-mod web;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::web_server as web;
+use crate::workspace;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

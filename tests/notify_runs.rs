@@ -1,16 +1,7 @@
 //! What `notify` says about the runs themselves, and which runs it says nothing about, by a real daemon.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-#[path = "../src/agent/tests/web/mod.rs"]
-mod web;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::web_server as web;
+use crate::workspace;
 
 use serde_json::{Value, json};
 use web::{Act, WebServer};

@@ -7,19 +7,10 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of edits (100 by default, 2,000 before a release);
 //! `WORKERCTL_TEST_SEED=<n>` another sequence. What was found is printed: `-- --nocapture`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says what it found"
-)]
 
-#[path = "person/checks.rs"]
 mod checks;
-#[path = "person/script.rs"]
 mod script;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -2,33 +2,17 @@
 //! meets each limit of time; a second instance; clients that leave.
 //!
 //! Commands stand at gates, so that each phase is met for certain and not by luck.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
-#[path = "phases/at_work.rs"]
 mod at_work;
-#[path = "phases/cancelled.rs"]
 mod cancelled;
-#[path = "phases/clients.rs"]
 mod clients;
-#[path = "phases/instances.rs"]
 mod instances;
-#[path = "phases/killed.rs"]
 mod killed;
-#[path = "phases/limits.rs"]
 mod limits;
-#[path = "phases/told_to_end.rs"]
 mod told_to_end;
-#[path = "phases/two_workspaces.rs"]
 mod two_workspaces;
-#[path = "phases/two_worktrees.rs"]
 mod two_worktrees;
 
 use serde_json::Value;

@@ -7,15 +7,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of cuts (3 by default, 300 before a release). Without root,
 //! loop devices or ext4 it is skipped.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

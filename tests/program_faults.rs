@@ -3,15 +3,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets at how many places each call fails (2 by default; a number in the
 //! thousands means: at every one). Without `strace` it is skipped.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,17 +70,21 @@ struct Place<'a> {
     number: usize,
 }
 
-/// How often at most one thread makes this call while nothing fails.
-fn count(call: &str) -> usize {
+/// Returns a trace of these calls of a run in which nothing fails.
+fn trace(calls: &[&str]) -> String {
     let workspace = Workspace::with_skills(SKILLS);
     let log = workspace.home.join("trace");
-    let mut command = traced(&workspace, &log, call, None);
+    let mut command = traced(&workspace, &log, &calls.join(","), None);
     let done = workspace.start(command.args(["run", "change"])).end();
     assert_eq!(done.code, 0, "a tracer changes nothing: {done:?}");
-    let text = fs::read_to_string(log).unwrap();
+    fs::read_to_string(log).unwrap()
+}
+
+/// Returns how often at most one thread makes a call.
+fn count(call: &str, trace: &str) -> usize {
     let mut of_thread: BTreeMap<&str, usize> = BTreeMap::new();
     let begun = format!("{call}(");
-    for line in text.lines() {
+    for line in trace.lines() {
         if let Some((thread, rest)) = line.split_once(' ')
             && rest.trim_start().starts_with(&begun)
         {
@@ -214,8 +211,9 @@ fn fail_each(calls: &[&str]) {
         return;
     }
     let (mut points, mut not_survived) = (0, Vec::new());
+    let trace = trace(calls);
     for call in calls {
-        let most = count(call);
+        let most = count(call, &trace);
         assert!(most > 0, "{call} is not made at all");
         let writes = call.contains("write");
         let failures = &FAILURES[..if writes { 3 } else { 2 }];

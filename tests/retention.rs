@@ -1,19 +1,10 @@
 //! What `retention` keeps and what it does not, with the real program and the real store.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of histories and of kills (5 and 15 by default).
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "what prepares a test fails by panicking"
-)]
 
-#[path = "retention/clock.rs"]
 mod clock;
-#[path = "retention/past.rs"]
 mod past;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,13 +1,6 @@
 //! A new attempt starts clean: no output and no temporary file of an earlier attempt reaches the result.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::fmt::Write as _;
 

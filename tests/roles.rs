@@ -1,25 +1,12 @@
 //! Roles on the control socket: a real daemon, and commands of other users, who are told apart by the kernel alone.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
-#[path = "roles/configured.rs"]
 mod configured;
-#[path = "roles/heard.rs"]
 mod heard;
-#[path = "roles/operations.rs"]
 mod operations;
-#[path = "roles/page.rs"]
 mod page;
-#[path = "roles/taken.rs"]
 mod taken;
-#[path = "roles/ways.rs"]
 mod ways;
 
 use std::fs;

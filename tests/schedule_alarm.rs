@@ -1,13 +1,6 @@
 //! A schedule that does not succeed in time: everybody who looks is told, and its command once.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::{Daemon, get};

@@ -1,6 +1,6 @@
 //! The calendar of schedules against slow enumerators and another implementation.
 //!
-//! `WORKERCTL_TEST_ROUNDS=<n>` sets how many fires of each expression are compared (60 by default, 1,000
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets how many fires of each expression are compared (30 by default, 1,000
 //! before a release); with it every zone of the data is looked at as well.
 
 #![expect(

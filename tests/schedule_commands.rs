@@ -1,13 +1,6 @@
 //! What schedules will do, told by the program: `schedule next`, `explain`, `simulate`, `import-crontab`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::io::Write;
 use std::process::Stdio;

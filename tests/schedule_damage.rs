@@ -1,14 +1,7 @@
 //! A store with damaged records of schedules: the daemon starts all the same, loses neither a pause nor a
 //! cursor, and says what is damaged until somebody has looked.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;

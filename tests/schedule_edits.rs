@@ -1,14 +1,7 @@
 //! Definitions that are edited while a daemon fires their schedules: a broken one keeps what it was, one that
 //! is removed goes, and no slot is lost between a break and its repair.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;

@@ -1,14 +1,7 @@
 //! A daemon whose schedules follow other runs, files, a branch and the machine's start; and runs that a person asks
 //! for.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;

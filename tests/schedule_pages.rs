@@ -1,13 +1,6 @@
 //! More schedules than one answer of the engine holds: whoever asks for all of them sees all of them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeSet;
 

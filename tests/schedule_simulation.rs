@@ -3,7 +3,7 @@
 //! Whatever happens: each slot has exactly one row, each row that says so exactly one run, no slot
 //! runs twice, nothing turns in circles, and the same seed leads to the same rows.
 //!
-//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of seeds (50 by default, 3 for traces, 1,000 before a release);
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of seeds (8 by default, 3 for traces, 1,000 before a release);
 //! `WORKERCTL_TEST_SEED=<n>` the first of them.
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn every_due_time_has_one_row_whatever_happens() {
     let first = number("WORKERCTL_TEST_SEED", 1);
-    let rounds = number("WORKERCTL_TEST_ROUNDS", 20);
+    let rounds = number("WORKERCTL_TEST_ROUNDS", 8);
     let mut slots = 0;
     for seed in first..first + rounds {
         let mut world = World::new(seed);

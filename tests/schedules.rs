@@ -3,15 +3,8 @@
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills at random moments, and of those a second before a slot,
 //! at it and a second after it (10 each by default; before a release 300 of the first and 100 of the others).
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

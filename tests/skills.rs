@@ -1,16 +1,8 @@
 //! Skills that belong to no worker, through the program: listed, shown, checked, converted, trusted, and
 //! never run.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
-#[path = "skills/links.rs"]
 mod links;
 
 use std::fs;

@@ -3,39 +3,18 @@
 //!
 //! A systemd of its own is booted over the machine's programs; see `systemd_boot/guest.rs`. That needs
 //! root, namespaces, overlayfs, a cgroup2 tree and systemd below /usr; without them it is skipped.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[path = "systemd_boot/callers.rs"]
 mod callers;
-#[path = "systemd_boot/guest.rs"]
 mod guest;
-#[path = "systemd_boot/installed.rs"]
 mod installed;
-#[path = "systemd_boot/models.rs"]
 mod models;
-#[path = "systemd_boot/of_user.rs"]
 mod of_user;
-#[path = "systemd_boot/package.rs"]
 mod package;
-#[path = "systemd_boot/packaged.rs"]
 mod packaged;
-#[path = "systemd_boot/page.rs"]
 mod page;
-#[path = "../src/agent/tests/server/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "shared with tests of the client, which use more of it"
-)]
-mod server;
-#[path = "systemd_boot/skills.rs"]
+use crate::server;
 mod skills;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};

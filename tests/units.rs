@@ -19,8 +19,8 @@ fn source(unit: &str) -> String {
 }
 
 /// A copy of the units in which the program exists, since `verify` looks for it.
-fn installed() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {
-    let directory = tempfile::tempdir().expect("a directory");
+fn installed() -> (xtest::TempDir, impl Fn(&str) -> PathBuf) {
+    let directory = xtest::tempdir();
     let root = directory.path().to_path_buf();
     std::fs::create_dir(root.join("user")).expect("made");
     for unit in [
@@ -35,7 +35,7 @@ fn installed() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {
 }
 
 fn analyze(arguments: &[&str], units: &[PathBuf]) -> Option<Output> {
-    let run = tempfile::tempdir().expect("a directory");
+    let run = xtest::tempdir();
     let output = Command::new("systemd-analyze")
         .args(arguments)
         .args(units)
@@ -106,7 +106,7 @@ fn workerctl(home: &Path, workspace: &Path, arguments: &[&str]) -> Output {
 
 #[test]
 fn printed_units_hold_for_systemd_whatever_the_workspace_is_called() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let root = directory.path().canonicalize().expect("a path");
     for name in ["plain", "two words", "100%h", "\"quoted\" $HOME \\x"] {
         let workspace = root.join(name);
@@ -148,7 +148,7 @@ fn printed_units_hold_for_systemd_whatever_the_workspace_is_called() {
 
 #[test]
 fn a_unit_that_somebody_changed_is_replaced_only_when_asked() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let root = directory.path().canonicalize().expect("a path");
     std::fs::create_dir(root.join("workers")).expect("made");
     let unit = root.join(".config/systemd/user/workerctl.service");

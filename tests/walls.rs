@@ -1,33 +1,16 @@
 //! Walls around the commands of real runs: what is theirs, what is granted, and what the kernel refuses.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[path = "walls/around.rs"]
 mod around;
-#[path = "walls/cases.rs"]
 mod cases;
-#[path = "walls/definitions.rs"]
 mod definitions;
-#[path = "walls/escapes.rs"]
 mod escapes;
-#[path = "walls/levels.rs"]
 mod levels;
-#[path = "walls/links.rs"]
 mod links;
-#[path = "walls/own.rs"]
 mod own;
-#[path = "walls/places.rs"]
 mod places;
-#[path = "walls/remaining.rs"]
 mod remaining;
-#[path = "walls/without.rs"]
 mod without;
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;

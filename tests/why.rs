@@ -1,13 +1,6 @@
 //! `why` and `runs --failed`: what somebody asks first in the morning, of a real daemon.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use serde_json::Value;
 use workspace::daemon::{Daemon, get};

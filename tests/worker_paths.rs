@@ -1,14 +1,7 @@
 //! Workers in the directories that `workers.paths` names: they run, land, come to be while a daemon runs, and are not
 //! changed unseen.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::panic,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
 
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use workspace::daemon::{self, Daemon};
 use workspace::{Workspace, eventually};

@@ -1,14 +1,6 @@
 //! Rules of time zones come from the machine, and what its updates change holds at once.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "what prepares a test fails by panicking, and says when it skips"
-)]
-
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
-mod workspace;
+use crate::workspace;
 
 use std::path::Path;
 

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_leads_to_the_page_is_for_its_person_alone() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         for code in ["one", "two"] {
             let address = format!("http://127.0.0.1:1/#login={code}");
             let path = leading_to(&address, directory.path()).unwrap();

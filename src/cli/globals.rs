@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_nearest_workspace_upwards_is_used() {
-        let outer = tempfile::tempdir().unwrap();
+        let outer = xtest::tempdir();
         let root = outer.path().canonicalize().unwrap();
         let inner = root.join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_wins() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let root = root.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("empty")).unwrap();
         std::fs::write(root.join(CONFIG_FILE), "").unwrap();

@@ -278,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_goes_and_is_replaced_is_noticed() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let docs = root.path().join("docs");
         let (sender, mut received) = tokio::sync::mpsc::channel(64);
         let hints: Hints = Arc::new(move |id: &str| {

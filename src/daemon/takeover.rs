@@ -129,14 +129,14 @@ mod tests {
     use crate::store::lock::{Holder, Lock};
 
     struct Bed {
-        directory: tempfile::TempDir,
+        directory: xtest::TempDir,
         clock: Arc<FakeClock>,
     }
 
     impl Bed {
         fn new() -> Bed {
             Bed {
-                directory: tempfile::tempdir().unwrap(),
+                directory: xtest::tempdir(),
                 clock: Arc::new(FakeClock::at(Timestamp::from_millis(0))),
             }
         }

@@ -72,50 +72,49 @@ fn thousandths(money: &Value) -> u64 {
 
 #[test]
 fn what_was_streamed_of_a_cut_answer_is_counted_in_every_dialect() {
-    for (provider, _) in PROVIDERS {
-        for (place, tokens) in cuts(provider) {
-            let name = format!("{provider} after {place}");
-            let cut = say().end(End::Early(place));
-            let rig = Rig::spoken(
-                provider,
-                &skill("{money: 5}"),
-                MODEL,
-                vec![cut.into(), say().into()],
-            );
-            let shown = rig.ran(&["mrr"]);
-            assert_eq!(outcome(&shown)["kind"], "succeeded", "{name}: {shown:#}");
-            let spent = spent(&shown);
-            // One dialect tells of one token at the start.
-            let output = spent["tokens"]["output"].as_u64().unwrap() - 250;
-            assert!(
-                (tokens..=tokens.max(1)).contains(&output),
-                "{name}: {spent}"
-            );
-            assert_eq!(spent["unmeasured"], 1, "{name}: {spent}");
-            assert_eq!(
-                thousandths(&spent["money"]),
-                250 + output,
-                "{name}: {spent}"
-            );
-            assert_eq!(
-                thousandths(&spent["estimated_money"]),
-                output,
-                "{name}: {spent}"
-            );
-            // The request is counted too, by what the server told or by its size.
-            let input = spent["tokens"]["input"].as_u64().unwrap();
-            assert!(input > 1_100, "{name}: {spent}");
-            let estimated = spent["estimated_tokens"].as_u64().unwrap();
-            assert_eq!(estimated, output + input - 1_000, "{name}: {spent}");
-            let said = rig.workspace.run(&["show", "latest"]).expect_code(0).stdout;
-            assert!(said.contains("estimated: 1 request"), "{said}");
-        }
+    for (turn, (provider, _)) in PROVIDERS.iter().enumerate() {
+        let (place, tokens) = cuts(provider)[turn % 3];
+        let name = format!("{provider} after {place}");
+        let cut = say().end(End::Early(place));
+        let rig = Rig::spoken(
+            provider,
+            &skill("{money: 5}"),
+            MODEL,
+            vec![cut.into(), say().into()],
+        );
+        let shown = rig.ran(&["mrr"]);
+        assert_eq!(outcome(&shown)["kind"], "succeeded", "{name}: {shown:#}");
+        let spent = spent(&shown);
+        // One dialect tells of one token at the start.
+        let output = spent["tokens"]["output"].as_u64().unwrap() - 250;
+        assert!(
+            (tokens..=tokens.max(1)).contains(&output),
+            "{name}: {spent}"
+        );
+        assert_eq!(spent["unmeasured"], 1, "{name}: {spent}");
+        assert_eq!(
+            thousandths(&spent["money"]),
+            250 + output,
+            "{name}: {spent}"
+        );
+        assert_eq!(
+            thousandths(&spent["estimated_money"]),
+            output,
+            "{name}: {spent}"
+        );
+        // The request is counted too, by what the server told or by its size.
+        let input = spent["tokens"]["input"].as_u64().unwrap();
+        assert!(input > 1_100, "{name}: {spent}");
+        let estimated = spent["estimated_tokens"].as_u64().unwrap();
+        assert_eq!(estimated, output + input - 1_000, "{name}: {spent}");
+        let said = rig.workspace.run(&["show", "latest"]).expect_code(0).stdout;
+        assert!(said.contains("estimated: 1 request"), "{said}");
     }
 }
 
 #[test]
 fn a_budget_counts_cut_answers_before_the_next_try() {
-    for (provider, _) in PROVIDERS {
+    for provider in ["anthropic", "ollama"] {
         let (place, tokens) = cuts(provider)[2];
         assert_eq!(tokens, 300);
         let cut = say().end(End::Early(place));
@@ -135,48 +134,47 @@ fn a_budget_counts_cut_answers_before_the_next_try() {
 
 #[test]
 fn what_came_before_a_timeout_or_a_cancellation_is_counted() {
-    for (provider, _) in PROVIDERS {
+    let ends = [
+        ("    timeouts: {silence: 500ms}\n", "silence"),
+        ("", "cancelled"),
+    ];
+    for ((provider, _), (deadline, code)) in PROVIDERS.into_iter().zip(ends.into_iter().cycle()) {
         let (place, tokens) = cuts(provider)[1];
-        for (deadline, code) in [
-            ("    timeouts: {silence: 500ms}\n", "silence"),
-            ("", "cancelled"),
-        ] {
-            let silent = say().end(End::Silent(place));
-            let more = format!("{MODEL}{deadline}");
-            let rig = Rig::spoken(provider, &skill("{money: 5}"), &more, vec![silent.into()]);
-            let daemon = Daemon::start(&rig.workspace);
-            let run = rig.workspace.submit(&["mrr"]);
-            if code == "cancelled" {
-                eventually("what was streamed", || {
-                    let logs = rig.workspace.run(&["logs", &run]).stdout;
-                    (logs.matches("yes").count() >= 20).then_some(())
-                });
-                rig.workspace.run(&["cancel", &run]).expect_code(0);
-            }
-            let (_, shown) = rig.workspace.wait(&run);
-            let ended = outcome(&shown);
-            let found = ended["failure"]["code"].as_str().or(ended["kind"].as_str());
-            assert_eq!(found, Some(code), "{provider}: {shown:#}");
-            let spent = spent(&shown);
-            assert_eq!(
-                spent["tokens"]["output"], tokens,
-                "{provider} {code}: {spent}"
-            );
-            assert!(spent["tokens"]["input"].as_u64().unwrap() > 100, "{spent}");
-            assert_eq!(spent["unmeasured"], 1, "{provider} {code}: {spent}");
-            assert_eq!(
-                thousandths(&spent["money"]),
-                tokens,
-                "{provider} {code}: {spent}"
-            );
-            daemon.stop();
+        let silent = say().end(End::Silent(place));
+        let more = format!("{MODEL}{deadline}");
+        let rig = Rig::spoken(provider, &skill("{money: 5}"), &more, vec![silent.into()]);
+        let daemon = Daemon::start(&rig.workspace);
+        let run = rig.workspace.submit(&["mrr"]);
+        if code == "cancelled" {
+            eventually("what was streamed", || {
+                let logs = rig.workspace.run(&["logs", &run]).stdout;
+                (logs.matches("yes").count() >= 20).then_some(())
+            });
+            rig.workspace.run(&["cancel", &run]).expect_code(0);
         }
+        let (_, shown) = rig.workspace.wait(&run);
+        let ended = outcome(&shown);
+        let found = ended["failure"]["code"].as_str().or(ended["kind"].as_str());
+        assert_eq!(found, Some(code), "{provider}: {shown:#}");
+        let spent = spent(&shown);
+        assert_eq!(
+            spent["tokens"]["output"], tokens,
+            "{provider} {code}: {spent}"
+        );
+        assert!(spent["tokens"]["input"].as_u64().unwrap() > 100, "{spent}");
+        assert_eq!(spent["unmeasured"], 1, "{provider} {code}: {spent}");
+        assert_eq!(
+            thousandths(&spent["money"]),
+            tokens,
+            "{provider} {code}: {spent}"
+        );
+        daemon.stop();
     }
 }
 
 #[test]
 fn a_request_in_flight_when_the_engine_is_killed_is_counted_at_what_it_could_cost() {
-    for (provider, _) in PROVIDERS {
+    for provider in ["openai", "gemini"] {
         let rig = Rig::spoken(
             provider,
             &skill("{money: 5}"),

@@ -181,7 +181,7 @@ fn a_silent_run_keeps_its_watchers_alive() {
 
 #[test]
 fn where_nobody_listens_that_is_said() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     for socket in [None, Some(socket.as_path())] {
         let refused = connect(&options(directory.path(), socket))
@@ -200,7 +200,7 @@ fn where_nobody_listens_that_is_said() {
 
 /// What a client makes of a listener that answers everything with `bytes`, or with silence.
 fn foreign(bytes: Option<&'static [u8]>) -> (Diagnostic, Duration) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     let listener = UnixListener::bind(&socket).expect("bound");
     let (done, wait) = std::sync::mpsc::channel::<()>();
@@ -261,7 +261,7 @@ fn hangs_up(listener: &UnixListener, clients: usize) {
 
 #[test]
 fn a_change_that_was_sent_and_not_answered_is_open() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     let listener = UnixListener::bind(&socket).expect("bound");
     let engine = std::thread::spawn(move || hangs_up(&listener, 4));
@@ -288,7 +288,7 @@ fn a_change_that_was_sent_and_not_answered_is_open() {
 fn an_engine_that_ends_before_it_answers_is_not_taken_for_something_else() {
     // With the request read the connection is closed, without it is reset.
     for read_first in [true, false] {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = xtest::tempdir();
         let socket = directory.path().join("s.sock");
         let listener = UnixListener::bind(&socket).expect("bound");
         let ending = std::thread::spawn(move || {

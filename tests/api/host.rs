@@ -70,12 +70,12 @@ struct Daemon {
     signals: mpsc::Sender<HostSignal>,
     ended: JoinHandle<Result<(), Diagnostic>>,
     socket: PathBuf,
-    workspace: tempfile::TempDir,
+    workspace: xtest::TempDir,
 }
 
 impl Daemon {
     fn start(watchdog: Option<Duration>, end: Result<(), Diagnostic>) -> Daemon {
-        let workspace = tempfile::tempdir().expect("a directory");
+        let workspace = xtest::tempdir();
         std::fs::create_dir(workspace.path().join("workers")).expect("made");
         let socket = workspace.path().join("run/s.sock");
         let double = Scripted::new();
@@ -285,7 +285,7 @@ fn what_schedules_wait_for_is_watched_anew_once_a_client_has_had_definitions_rea
 
 #[test]
 fn an_engine_that_does_not_start_is_told_and_nothing_is_left() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     let mut endpoint = Endpoint::bind(&socket).expect("bound");
     let (_signals, arriving) = mpsc::channel(1);

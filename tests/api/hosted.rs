@@ -17,7 +17,7 @@ fn hosting(workspace: &Path) -> ConnectOptions {
 
 #[test]
 fn a_command_hosts_the_engine_and_others_find_it_while_it_lives() {
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let options = hosting(workspace.path());
     let hosted = connect(&options).expect("hosted");
     let here = hosted.status().expect("a status");
@@ -54,7 +54,7 @@ fn a_command_hosts_the_engine_and_others_find_it_while_it_lives() {
 
 #[test]
 fn commands_that_start_at_once_share_one_engine() {
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let options = hosting(workspace.path());
     let all = std::sync::Barrier::new(8);
     std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn commands_that_start_at_once_share_one_engine() {
 
 #[test]
 fn an_engine_has_ended_when_it_is_drained_and_not_before() {
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let options = hosting(workspace.path());
     let start = || {
         Engine::start(EngineOptions {
@@ -111,7 +111,7 @@ fn an_engine_has_ended_when_it_is_drained_and_not_before() {
 
 #[test]
 fn a_daemon_around_the_real_engine_is_drained_by_a_client() {
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let options = hosting(workspace.path());
     let socket = workspace.path().join("state/run/workerctl.sock");
     let mut endpoint = Endpoint::bind(&socket).expect("bound");

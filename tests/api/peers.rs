@@ -38,7 +38,7 @@ fn another_user_is_refused_by_every_operation_even_where_the_files_would_let_him
         xtest::skip("only root can become another user");
         return;
     }
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
     };
@@ -86,7 +86,7 @@ fn an_engine_of_another_user_is_not_believed() {
         return;
     }
     // Root's client meets a listener that a child opened as somebody else.
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let playground = directory.path().join("theirs");
     std::fs::create_dir(&playground).expect("made");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))
@@ -107,7 +107,7 @@ fn an_engine_of_another_user_is_not_believed() {
     while !socket.exists() && theirs.try_wait().expect("a child").is_none() {
         std::thread::yield_now();
     }
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let refused = loop {
         let refused = workerctl::daemon::dial(&options(workspace.path(), Some(&socket)))
             .expect_err("foreign");

@@ -324,7 +324,7 @@ fn refusals_carry_their_status() {
 
 #[test]
 fn until_the_engine_is_there_the_server_says_that_it_starts() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     let endpoint = Endpoint::bind(&socket).expect("bound");
     let identity = Identity::of_process(directory.path(), Host::Daemon);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Api;
+use crate::api_runs::Api;
 use crate::workspace::Workspace;
 use crate::workspace::daemon::{Daemon, get};
 

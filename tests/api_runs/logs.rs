@@ -1,8 +1,8 @@
 //! The log of a run: its end, some of its streams, a text in it, and all of it.
 
+use crate::api_runs::{Answer, Api};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
-use crate::{Answer, Api};
 
 /// Each line is written before the next begins, so that their order in the log is known.
 const SKILLS: &str = r#"

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::Api;
+use crate::api_runs::Api;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
 use crate::workspace::{Workspace, eventually};

@@ -1,9 +1,9 @@
 //! Each answer has one outcome, the right one.
 
+use crate::approval::{asked, bed, code, ended, outcome, ran};
 use crate::workspace::api::Api;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::eventually;
-use crate::{asked, bed, code, ended, outcome, ran};
 
 #[test]
 fn of_two_who_answer_at_once_one_is_heard() {
@@ -65,7 +65,7 @@ fn what_was_denied_or_cancelled_never_lands() {
     let message = denied["runs"][0]["outcome"]["message"].as_str().unwrap();
     assert!(message.ends_with(": not now"), "{message}");
     let run = denied["runs"][0]["run"].as_str().unwrap();
-    let (detail, name) = (workspace.show(run), crate::own_name());
+    let (detail, name) = (workspace.show(run), crate::approval::own_name());
     let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
     let thread: serde_json::Value = serde_json::from_str(&thread).unwrap();
     for kept in [&detail["approval"], &thread["run"]["approval"]] {

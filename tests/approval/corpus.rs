@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::approval::{asked, ended, outcome};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::observed::files_below;
 use crate::workspace::{Workspace, skip};
-use crate::{asked, ended, outcome};
 
 /// Their own skills are instructions; this one stands in for what a model would do.
 const STAND_IN: &str =

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use crate::approval::{bed, ended, outcome, until_asked};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Dice, Workspace, eventually, rounds};
-use crate::{bed, ended, outcome, until_asked};
 
 #[test]
 fn what_is_approved_lands_once_and_what_is_denied_never() {
@@ -52,7 +52,7 @@ fn what_is_approved_lands_once_and_what_is_denied_never() {
 fn it_waits_over_a_restart_and_nothing_is_written_for_it() {
     let workspace = bed();
     let daemon = Daemon::start(&workspace);
-    let run = crate::asked(&workspace, &["change"]);
+    let run = crate::approval::asked(&workspace, &["change"]);
     let before = workspace.show(&run)["timeline"].as_array().unwrap().len();
     daemon.kill();
     let daemon = Daemon::start(&workspace);

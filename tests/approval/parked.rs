@@ -1,7 +1,7 @@
 //! What a run holds while it waits, and what a person is shown.
 
+use crate::approval::{asked, bed, ended, outcome, ran, until_asked};
 use crate::workspace::daemon::Daemon;
-use crate::{asked, bed, ended, outcome, ran, until_asked};
 
 #[test]
 fn a_result_waits_outside_of_the_checkout_and_lands_as_it_was_shown() {
@@ -14,7 +14,7 @@ fn a_result_waits_outside_of_the_checkout_and_lands_as_it_was_shown() {
     assert_eq!(approval["before"], "landing");
     assert_eq!(
         detail["submitted_by"],
-        crate::own_name(),
+        crate::approval::own_name(),
         "one form of a name"
     );
     let checkpoints = serde_json::json!(["the tone is right", "nobody is named"]);
@@ -72,7 +72,7 @@ fn a_result_waits_outside_of_the_checkout_and_lands_as_it_was_shown() {
             "{kept}"
         );
         let by = kept["approved_by"].as_str().unwrap();
-        assert_eq!(by, crate::own_name(), "{kept}");
+        assert_eq!(by, crate::approval::own_name(), "{kept}");
         assert_eq!(kept["note"], "well said");
     }
     daemon.stop();

@@ -1,8 +1,8 @@
 //! Before a decision the whole change is shown, whatever the history of the result looks like.
 
+use crate::approval::{asked, code, ended};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, skip};
-use crate::{asked, code, ended};
 
 const SKILLS: &str = r#"
   - id: hides

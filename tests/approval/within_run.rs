@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 use workerctl::daemon::routes;
 
+use crate::approval::{asked, bed, ended, outcome};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually, skip};
-use crate::{asked, bed, ended, outcome};
 
 /// What commands of runs may ask for. Everything else is for people, new operations included.
 const FOR_RUNS: [&str; 27] = [

@@ -171,7 +171,7 @@ fn a_daemon_that_no_restart_can_mend_is_not_started_again_by_the_units() {
     let mode = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(&open_to_all, mode).unwrap();
     let socket = open_to_all.join("s");
-    let empty = tempfile::tempdir().unwrap();
+    let empty = xtest::tempdir();
 
     let mut found = vec![
         ("a filter", 2, ends(&[("WORKERCTL_LOG", "a=b=c")])),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use workerctl_landing::{Journal, MetFile, Plan, Request, Unobserved, land};
 
-use crate::landing::log_line;
+use crate::main_job::landing::log_line;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually};
 

@@ -21,6 +21,7 @@ const SKILLS: &str = r#"
     mutating: true
     run: "echo x >> tracked.txt"
     hooks: {post_tools: ["seq 1 50000 >&2; echo the cause >&2; exit 2"]}
+  - {id: twice, description: d, run: 'GATE; seq 1 50000; echo before; GATE; seq 1 50000; echo behind'}
   - {id: gated, description: d, run: 'seq 1 50000; echo before; GATE; seq 1 50000; echo behind'}
 "#;
 
@@ -128,11 +129,19 @@ fn lines_beyond_the_bound_are_followed_live_and_the_whole_run_has_its_end() {
     let workspace = workspace();
     let mut gate = Gate::new(&workspace, "gate");
     let daemon = Daemon::start(&workspace);
-    let run = workspace.submit(&["gated"]);
+    let run = workspace.submit(&["twice"]);
     gate.reached();
     let api = Api::of(&workspace);
     let mut stream = api.send("GET", &format!("/v1/runs/{run}/events"), "", "");
     let mut read = Vec::new();
+    await_text(&mut stream, &mut read, "event: changed");
+    gate.pass();
+    gate.reached();
+    // Nothing was read meanwhile, so that the backlog of the stream is full, and nothing follows these lines.
+    eventually("the line before the gate", || {
+        let texts = texts(&workspace, "stdout");
+        (texts.last()? == "before").then_some(())
+    });
     await_text(&mut stream, &mut read, "\"text\":\"before\"");
     gate.pass();
     await_text(&mut stream, &mut read, "\"text\":\"behind\"");

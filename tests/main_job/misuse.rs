@@ -348,7 +348,7 @@ fn a_place_for_the_state_that_is_full_or_read_only_is_6_and_for_a_daemon_1() {
 #[test]
 fn a_directory_that_is_no_workspace_stays_as_it_is() {
     let workspace = Workspace::with_skills(SKILLS);
-    let empty = tempfile::tempdir().unwrap();
+    let empty = xtest::tempdir();
     let place = empty.path().to_str().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::misuse::elsewhere;
+use crate::main_job::misuse::elsewhere;
 use crate::workspace::{Workspace, skip};
 
 const SKILLS: &str = r#"

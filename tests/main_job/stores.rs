@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::misuse::elsewhere;
+use crate::main_job::misuse::elsewhere;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::disk::Small;
 use crate::workspace::{Done, Workspace, eventually, skip};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page, text_of};
+use crate::mcp::client::{Client, page, text_of};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually};
 

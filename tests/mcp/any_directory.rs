@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::client::{Client, page, text_of};
+use crate::mcp::client::{Client, page, text_of};
 use crate::workspace::{Workspace, skip};
 
 /// A user who may read nothing but what all may.
@@ -33,8 +33,8 @@ fn command(bed: &Workspace, directory: &Path) -> Command {
 }
 
 /// A session with it.
-fn connected(command: &mut Command) -> (Client, tempfile::TempDir) {
-    let aside = tempfile::tempdir().unwrap();
+fn connected(command: &mut Command) -> (Client, xtest::TempDir) {
+    let aside = xtest::tempdir();
     let mut client = Client::of(command, aside.path().join("log"));
     client.initialize("2025-06-18");
     (client, aside)
@@ -194,7 +194,7 @@ fn what_is_missing_or_closed_keeps_nothing_else_back() {
     let closed = bed.root.join(".agents/skills");
     fs::create_dir_all(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
-    let log = tempfile::tempdir().unwrap();
+    let log = xtest::tempdir();
     let mut command = command(&bed, &bed.root);
     command.uid(STRANGER).gid(STRANGER);
     if bed

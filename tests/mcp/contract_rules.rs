@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, json_of, page, text_of};
+use crate::mcp::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually};
 
 const GENERATION: &str = "---

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, text_of};
+use crate::mcp::client::{Client, text_of};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, skip};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::client::{Client, page};
+use crate::mcp::client::{Client, page};
 use crate::workspace::Workspace;
 
 /// Definitions are looked at every 30 s anyway; what takes that long was not noticed.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page};
+use crate::mcp::client::{Client, page};
 use crate::workspace::{Dice, Workspace, eventually, rounds};
 
 fn workspace() -> Workspace {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page};
+use crate::mcp::client::{Client, page};
 use crate::workspace::{Workspace, eventually};
 
 const LISTS: [(&str, &str); 5] = [

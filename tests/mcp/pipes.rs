@@ -4,7 +4,7 @@
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
-use crate::client::{Client, json_of, page, text_of};
+use crate::mcp::client::{Client, json_of, page, text_of};
 use crate::workspace::Workspace;
 
 /// What is a pipe, each in the place of a definition.

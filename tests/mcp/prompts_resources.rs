@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use workerctl::model::legible::hex;
 
-use crate::client::{Client, page};
+use crate::mcp::client::{Client, page};
 use crate::workspace::Workspace;
 
 fn workspace() -> Workspace {

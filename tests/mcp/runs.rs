@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::client::{Client, text_of};
+use crate::mcp::client::{Client, text_of};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
 use crate::workspace::{Workspace, eventually};

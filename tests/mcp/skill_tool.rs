@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::client::{Client, json_of, page, text_of};
+use crate::mcp::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually, skip};
 
 const GIT: &str = "---\nname: git\ndescription: Git deployment workflow skill\n---\n\n# Git Deployment GitOps\n\n## Overview\n";

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, json_of, text_of};
+use crate::mcp::client::{Client, json_of, text_of};
 use crate::workspace::Workspace;
 
 const SUMMARIZE: &str = include_str!("../samples/definitions/summarize.md");

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page, text_of};
+use crate::mcp::client::{Client, page, text_of};
 use crate::workspace::{Workspace, skip};
 
 fn workspace() -> Workspace {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, json_of, text_of};
+use crate::mcp::client::{Client, json_of, text_of};
 use crate::workspace::Workspace;
 
 const REVIEW: &str = "---

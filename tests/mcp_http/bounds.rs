@@ -4,9 +4,9 @@ use std::io::Write;
 
 use serde_json::json;
 
-use crate::host::Host;
-use crate::session::{Session, initialize, let_in};
-use crate::wire::Answer;
+use crate::mcp_http::host::Host;
+use crate::mcp_http::session::{Session, initialize, let_in};
+use crate::mcp_http::wire::Answer;
 use crate::workspace::eventually;
 
 /// The longest body that is read.
@@ -118,8 +118,8 @@ fn who_never_reads_stops_nobody() {
     for _ in 0..300 {
         let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
         let mut stream = std::net::TcpStream::connect(match host.tcp {
-            crate::wire::Place::Tcp(port) => ("127.0.0.1", port),
-            crate::wire::Place::Socket(_) => panic!("no port"),
+            crate::mcp_http::wire::Place::Tcp(port) => ("127.0.0.1", port),
+            crate::mcp_http::wire::Place::Socket(_) => panic!("no port"),
         })
         .unwrap();
         let _ = stream.write_all(head.as_bytes());

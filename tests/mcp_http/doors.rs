@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::host::{Host, start, workspace};
-use crate::session::{KINDS, Session, initialize};
-use crate::wire::{Answer, Place};
+use crate::mcp_http::host::{Host, start, workspace};
+use crate::mcp_http::session::{KINDS, Session, initialize};
+use crate::mcp_http::wire::{Answer, Place};
 
 fn hello() -> Vec<u8> {
     initialize("2025-11-25").to_string().into_bytes()

@@ -5,9 +5,9 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::host::{Host, start};
-use crate::session::Session;
-use crate::wire::SOON;
+use crate::mcp_http::host::{Host, start};
+use crate::mcp_http::session::Session;
+use crate::mcp_http::wire::SOON;
 
 #[test]
 fn the_end_of_the_daemon_ends_every_stream() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::wire::Place;
+use crate::mcp_http::wire::Place;
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, workspace};
-use crate::session::{KINDS, Session, initialize, let_in};
+use crate::mcp_http::host::{Host, workspace};
+use crate::mcp_http::session::{KINDS, Session, initialize, let_in};
 use crate::workspace::PATIENCE;
 
 #[test]

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
-use crate::session::{Session, let_in};
-use crate::wire::Answer;
+use crate::mcp_http::host::Host;
+use crate::mcp_http::session::{Session, let_in};
+use crate::mcp_http::wire::Answer;
 use crate::workspace::eventually;
 
 fn gated(token: &str) -> Value {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
-use crate::wire::{Answer, Events, Place};
+use crate::mcp_http::host::Host;
+use crate::mcp_http::wire::{Answer, Events, Place};
 
 /// What every request that is sent says.
 pub(crate) const KINDS: &str =

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::script::Person;
+use crate::person::script::Person;
 use crate::workspace::Workspace;
 use crate::workspace::observed::files_below;
 

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::checks::marks_in;
+use crate::person::checks::marks_in;
 use crate::workspace::{Dice, Workspace};
 
 /// Files of the person's own.

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use workerctl::git::{RepositoryLease, locate};
 
+use crate::phases::{count, expect_committed, rest};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Obstacle;
 use crate::workspace::{Workspace, eventually, skip};
-use crate::{count, expect_committed, rest};
 
 const SKILLS: &str = r#"
   - id: preparing

@@ -1,7 +1,7 @@
 //! `cancel` in each phase.
 
+use crate::phases::{bed, expect_restored, rest, standing};
 use crate::workspace::daemon::Daemon;
-use crate::{bed, expect_restored, rest, standing};
 
 #[test]
 fn what_stands_at_a_command_is_stopped_and_put_back() {
@@ -51,6 +51,6 @@ fn what_is_committed_is_too_late_to_cancel() {
     let late = workspace.run(&["cancel", &run, "--json"]).expect_code(8);
     assert_eq!(late.refusal(), "committing");
     gate.pass();
-    crate::expect_committed(&workspace, &run);
+    crate::phases::expect_committed(&workspace, &run);
     rest(&workspace, daemon);
 }

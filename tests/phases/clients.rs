@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
+use crate::phases::{bed, expect_committed, rest, standing};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{PATIENCE, eventually, wait_for};
-use crate::{bed, expect_committed, rest, standing};
 
 #[test]
 fn a_client_that_vanishes_cancels_nothing() {
@@ -94,7 +94,8 @@ fn a_command_whose_engine_is_drained_by_another_ends() {
 fn commands_beside_each_other_need_no_daemon() {
     const COMMANDS: usize = 6;
     const ROUNDS: usize = 5;
-    let workspace = crate::Workspace::with_skills("  - {id: quick, description: d, run: 'true'}\n");
+    let workspace =
+        crate::phases::Workspace::with_skills("  - {id: quick, description: d, run: 'true'}\n");
     std::thread::scope(|scope| {
         for number in 0..COMMANDS {
             let workspace = &workspace;

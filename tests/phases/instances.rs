@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use crate::phases::{bed, rest};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Started, Workspace, eventually};
-use crate::{bed, rest};
 
 /// A daemon on any directories, with a socket of its own.
 fn foreign(workspace: &Workspace, root: &std::path::Path, state: &std::path::Path) -> Command {

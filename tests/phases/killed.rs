@@ -1,9 +1,9 @@
 //! `kill -9` of the daemon in each phase, then another one.
 
+use crate::phases::{bed, count, expect_committed, expect_restored, failure, rest, standing};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::{bed, count, expect_committed, expect_restored, failure, rest, standing};
 
 /// Kills the daemon and starts another, which ends what the first has left.
 fn again(workspace: &Workspace, daemon: Daemon) -> Daemon {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::phases::{count, expect_committed, expect_restored, failure, rest};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::{count, expect_committed, expect_restored, failure, rest};
 
 const SKILLS: &str = r#"
   - id: run

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::phases::{bed, count, expect_committed, expect_restored, failure, rest, standing};
 use crate::workspace::daemon::Daemon;
-use crate::{bed, count, expect_committed, expect_restored, failure, rest, standing};
 
 /// Grace of draining and of commands together, with a wide margin for a slow machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);

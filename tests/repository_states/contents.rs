@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::row::Ends::{Fails, Keeps, Lands, Refused, WithNothing};
-use crate::row::{Row, check, row, sh, workspace};
+use crate::repository_states::row::Ends::{Fails, Keeps, Lands, Refused, WithNothing};
+use crate::repository_states::row::{Row, check, row, sh, workspace};
 use crate::workspace::Workspace;
 
 const OUT: &[&str] = &["out.md"];

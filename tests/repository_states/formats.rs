@@ -2,8 +2,8 @@
 
 use rustix::process::geteuid;
 
-use crate::row::Ends::{Fails, Lands, Refused};
-use crate::row::{Row, begin_anew, check, row, sh, sh_if_possible};
+use crate::repository_states::row::Ends::{Fails, Lands, Refused};
+use crate::repository_states::row::{Row, begin_anew, check, row, sh, sh_if_possible};
 use crate::workspace::{Workspace, skip};
 
 const OUT: &[&str] = &["out.md"];

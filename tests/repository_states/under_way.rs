@@ -1,7 +1,7 @@
 //! What a person, or git, is in the middle of.
 
-use crate::row::Ends::{Fails, Lands, Refused};
-use crate::row::{Row, check, row, sh};
+use crate::repository_states::row::Ends::{Fails, Lands, Refused};
+use crate::repository_states::row::{Row, check, row, sh};
 
 const OUT: &[&str] = &["out.md"];
 const TRACKED: &[&str] = &["tracked.txt"];

@@ -7,10 +7,10 @@ use workerctl::clock::{Clock, FakeClock};
 use workerctl::model::Timestamp;
 use workerctl::protocol::ForgetRequest;
 
-use crate::past::{DAY_MS, PastRun, Sample, put};
+use crate::retention::past::{DAY_MS, PastRun, Sample, put};
+use crate::retention::{engine_by, gone, now, with_settings};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Workspace, eventually};
-use crate::{engine_by, gone, now, with_settings};
 
 /// A workspace with nine runs that `retention` keeps, and one that it does not.
 fn of_ten_runs() -> (Workspace, Vec<PastRun>) {

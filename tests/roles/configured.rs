@@ -1,14 +1,14 @@
 //! `access` of workerctl.yaml: what it may say, and when it holds.
 
+use crate::roles::{Bed, Person};
 use crate::workspace::Workspace;
-use crate::{Bed, Person};
 
 const ONE: Person = Person::new(54_011, &[]);
 const OTHER: Person = Person::new(54_012, &[]);
 
 #[test]
 fn what_is_wrong_is_refused_with_its_place_and_a_remedy() {
-    let workspace = Workspace::with_skills(crate::SKILLS);
+    let workspace = Workspace::with_skills(crate::roles::SKILLS);
     for (text, code, line, column) in [
         (
             "access:\n  read: {users: [no-such-user]}",
@@ -79,7 +79,7 @@ fn what_is_wrong_is_refused_with_its_place_and_a_remedy() {
 
 #[test]
 fn a_list_has_its_bound() {
-    let workspace = Workspace::with_skills(crate::SKILLS);
+    let workspace = Workspace::with_skills(crate::roles::SKILLS);
     let many: Vec<String> = (1..=257).map(|id: u32| id.to_string()).collect();
     let many = format!("access: {{read: {{users: [{}]}}}}", many.join(", "));
     workspace.write("workerctl.yaml", &many);
@@ -89,7 +89,7 @@ fn a_list_has_its_bound() {
 
 #[test]
 fn config_shows_names_with_their_numbers_and_where_they_stand() {
-    let workspace = Workspace::with_skills(crate::SKILLS);
+    let workspace = Workspace::with_skills(crate::roles::SKILLS);
     workspace.write(
         "workerctl.yaml",
         "access:\n  admin: {users: [nobody, 54011]}\n",

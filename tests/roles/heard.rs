@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
+use crate::roles::{Bed, NOBODY, Person, STRANGER};
 use crate::workspace::{eventually, skip};
-use crate::{Bed, NOBODY, Person, STRANGER};
 
 const READER: Person = Person::new(54_002, &[]);
 const READER_BY_GROUP: Person = Person::new(54_003, &MANY_GROUPS);

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use workerctl::daemon::routes;
 
-use crate::{Bed, NOBODY, Person};
+use crate::roles::{Bed, NOBODY, Person};
 
 const READER: Person = Person::new(54_002, &[]);
 

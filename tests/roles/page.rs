@@ -5,8 +5,8 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
+use crate::roles::{Bed, NOBODY, Person, STRANGER};
 use crate::workspace::eventually;
-use crate::{Bed, NOBODY, Person, STRANGER};
 
 const READER: Person = Person::new(54_002, &[]);
 const OF_GROUP: Person = Person::new(54_003, &[54_100]);

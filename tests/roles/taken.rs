@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
+use crate::roles::{Bed, NOBODY, Person};
 use crate::workspace::api::Api;
-use crate::{Bed, NOBODY, Person};
 
 const READER: Person = Person::new(54_041, &[]);
 const ADMIN: Person = Person::new(NOBODY, &[]);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::roles::{Bed, Person, STRANGER};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::{Bed, Person, STRANGER};
 
 const READER: Person = Person::new(54_021, &[]);
 const ACCESS: &str = "access: {read: {users: [54021]}}\n";

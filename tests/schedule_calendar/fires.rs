@@ -57,7 +57,7 @@ fn utc(at: Timestamp) -> DateTime<Utc> {
 
 #[test]
 fn fires_are_those_of_an_enumerator() {
-    let count = rounds().unwrap_or(60);
+    let count = rounds().unwrap_or(30);
     let days = if rounds().is_some() { 30_000 } else { 4_000 };
     let mut compared = 0;
     for (written, recurrence, start) in thrown() {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use crate::skills::{page, workspace};
 use crate::workspace::Workspace;
-use crate::{page, workspace};
 
 #[test]
 fn what_a_root_holds_and_is_no_skill_is_told_where_there_is_no_workspace() {

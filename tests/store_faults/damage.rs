@@ -121,7 +121,7 @@ impl SledStoreReads<'_> {
 
 #[test]
 fn damage_is_told_and_never_answered_with_something_else() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let whole = dir.path().join("whole");
     for part in 0..3 {
         let store = SledStore::open(&whole, options()).unwrap();

@@ -51,7 +51,7 @@ impl Drop for Small {
 
 #[test]
 fn an_engine_goes_on_in_the_same_process_once_there_is_space() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let Some(small) = Small::mount(dir.path(), "size=40m") else {
         return;
     };
@@ -106,7 +106,7 @@ fn an_engine_goes_on_in_the_same_process_once_there_is_space() {
 
 #[test]
 fn without_free_inodes_the_store_says_full_and_goes_on_later() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let Some(small) = Small::mount(dir.path(), "size=64m,nr_inodes=40") else {
         return;
     };

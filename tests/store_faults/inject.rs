@@ -24,7 +24,7 @@ const CALLS: [&str; 9] = [
 const RUNS: u64 = 6;
 
 fn strace(arguments: &[String]) -> Vec<String> {
-    let fixed = ["strace", "-f", "-qq"].map(str::to_owned);
+    let fixed = ["strace", "-f", "-qq", "--seccomp-bpf"].map(str::to_owned);
     fixed.into_iter().chain(arguments.iter().cloned()).collect()
 }
 
@@ -82,11 +82,14 @@ fn fail(call: &str, error: &str, nth: usize, state: &Path) {
 
 #[test]
 fn a_failing_call_is_a_named_error_and_loses_nothing() {
-    if !run_tool("strace", &["-o", "/dev/null", "true"]) {
+    if !run_tool(
+        "strace",
+        &["-f", "--seccomp-bpf", "-o", "/dev/null", "true"],
+    ) {
         skip("strace is missing or may not trace");
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut points = 0;
     for call in CALLS {
         let count = count(call, dir.path());

@@ -8,7 +8,7 @@ use crate::store::{SledStore, Store};
 
 #[test]
 fn a_killed_engine_loses_nothing_that_it_acknowledged() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut acknowledged = BTreeSet::new();
     let mut dice = Dice(11);
     let mut next = 1;

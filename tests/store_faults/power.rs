@@ -67,7 +67,7 @@ impl Drop for Disk {
 
 #[test]
 fn a_power_cut_takes_nothing_that_was_acknowledged() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let Some(disk) = Disk::create(dir.path()) else {
         return;
     };

@@ -5,7 +5,7 @@ use crate::rig::rounds;
 
 #[test]
 fn of_two_that_open_at_once_exactly_one_wins() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     for round in 0..rounds(8) {
         // In the first round they also race to create it.
         let start = || Committer::start(dir.path(), 1, Some(0), "hold", &[]);

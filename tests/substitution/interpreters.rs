@@ -103,7 +103,7 @@ const AUTHOR: &str =
 
 /// Runs the text with the value in a variable, where the placeholder stands.
 fn leaves_canary(text: &str, value: &str) -> bool {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let text = text.replace("{x}", "\"$VALUE\"").replace("AUTHOR", AUTHOR);
     let text = text.replace("\n\"$VALUE\"\n", "\n$VALUE\n");
     Command::new("bash")

@@ -385,7 +385,7 @@ fn exact(dialect: Dialect, shell: &str, value: &[u8]) {
         .into_iter()
         .map(|(n, v)| (n, OsString::from_vec(real(&v))))
         .collect();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let printed = run(shell, &script, dir.path(), variables);
     let mut rest = printed.as_slice();
     for (text, want) in kept {
@@ -428,7 +428,7 @@ fn outputs_and_paths_are_one_file_of_that_name() {
             let text = text.replace("pre-{source}", "{source}3");
             let (script, template) = rendered(&text, dialect, &values);
             let variables = environment(&names(), &values, template.uses()).unwrap();
-            let dir = tempfile::tempdir().unwrap();
+            let dir = xtest::tempdir();
             let variables = variables.into_iter().map(|(n, v)| (n, v.into())).collect();
             run(shell, &script, dir.path(), variables);
             let left = left_in(dir.path());

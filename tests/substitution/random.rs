@@ -161,7 +161,7 @@ impl Numbers {
 /// Runs what is left of each of `texts` when nothing in it can define or repeat a command, with
 /// values that leave a trace wherever they are read again.
 fn nothing_happens(shell: &str, texts: &[String]) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let trap = "$(touch CANARY)`touch CANARY`;touch CANARY\ntouch CANARY\n'\"a[$(touch CANARY)]";
     let mut values = Values::new();
     values
@@ -198,7 +198,7 @@ fn nothing_happens(shell: &str, texts: &[String]) {
 
 /// Whether `shell` accepts each of `texts`, asked of one process for all.
 fn accepted_by(shell: &str, texts: &[String]) -> Vec<bool> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     for (i, text) in texts.iter().enumerate() {
         std::fs::write(dir.path().join(i.to_string()), text).unwrap();
     }

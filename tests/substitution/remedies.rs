@@ -128,7 +128,7 @@ fn printed(text: &str, value: &str) -> String {
     let mut variables = environment(&names(), &values, compiled.uses()).unwrap();
     // What a hint says to read in a program is there, whether a placeholder names it or not.
     variables.push(("WORKERCTL_INPUT_x".to_owned(), value.to_owned()));
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let output = Command::new("/bin/sh")
         .args(["-c", &compiled.render(&values.lengths())])
         .current_dir(dir.path())

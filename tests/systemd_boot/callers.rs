@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::guest::Guest;
-use crate::installed::{ACTIVATED, Installed, STATE, USER, WORKSPACE};
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::installed::{ACTIVATED, Installed, STATE, USER, WORKSPACE};
 use crate::workspace::{Workspace, skip};
 
 /// Commands of a person, `RUN` being the run that is active.

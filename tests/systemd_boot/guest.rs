@@ -49,7 +49,7 @@ pub(crate) struct Guest<'a> {
     outer: Child,
     first: Option<First>,
     cgroup: PathBuf,
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
     sysctls: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Guest<'a> {
                 return None;
             }
         };
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let root = directory.path().join("root");
         fs::create_dir(&root).unwrap();
         let file = |name: &str| File::create(directory.path().join(name)).unwrap();

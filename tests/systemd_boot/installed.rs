@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use crate::guest::Guest;
+use crate::systemd_boot::guest::Guest;
 use crate::workspace::{Done, Workspace, eventually};
 
 /// The service's user and group.

@@ -5,10 +5,10 @@ use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::guest::Guest;
-use crate::installed::{Installed, SERVICE, WORKSPACE};
-use crate::server::ModelServer;
-use crate::server::script::{Reply, Say};
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::installed::{Installed, SERVICE, WORKSPACE};
+use crate::systemd_boot::server::ModelServer;
+use crate::systemd_boot::server::script::{Reply, Say};
 
 /// What the credential holds.
 const KEY: &str = "sk-of-the-service-0f1e2d3c";

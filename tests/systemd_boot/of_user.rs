@@ -1,8 +1,8 @@
 //! The service of one user, under a service manager of that user.
 
-use crate::guest::Guest;
-use crate::page;
-use crate::skills::Service;
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::page;
+use crate::systemd_boot::skills::Service;
 use crate::workspace::{Done, eventually};
 
 const USER: &str = "ada";

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guest::Guest;
-use crate::installed::{Installed, SERVICE, STATE, USER, WORKSPACE};
-use crate::of_user;
-use crate::package::Package;
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::installed::{Installed, SERVICE, STATE, USER, WORKSPACE};
+use crate::systemd_boot::of_user;
+use crate::systemd_boot::package::Package;
 use crate::workspace::{Workspace, skip};
 
 /// Where dpkg keeps what is installed.
@@ -26,7 +26,7 @@ pub(crate) fn lives_from_install_to_purge(guest: &Guest<'_>, source: &Workspace)
             return;
         }
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = xtest::tempdir();
     let package = Package::stage(place.path());
     prepare_dpkg(guest, &package);
     let mut installed = Installed::by_package(guest);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::guest::Guest;
-use crate::installed::{Installed, SERVICE, WORKSPACE};
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::installed::{Installed, SERVICE, WORKSPACE};
 use crate::workspace::eventually;
 
 /// The answer to a request that is sent to a port inside.

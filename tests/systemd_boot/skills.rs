@@ -5,8 +5,8 @@ use std::path::Path;
 
 use workerctl::process::{containers_stand, walls_stand};
 
-use crate::guest::Guest;
-use crate::models;
+use crate::systemd_boot::guest::Guest;
+use crate::systemd_boot::models;
 use crate::workspace::{Done, Workspace, skip};
 
 /// A skill for each type of output, and for each way to write one.

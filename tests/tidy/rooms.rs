@@ -274,7 +274,8 @@ fn only_the_command_line_prints_and_only_main_exits() {
     for file in rust_files() {
         for name in ["print", "println", "eprint", "eprintln", "dbg"] {
             for line in places(&file.shipped, &[name, "!"]) {
-                if file.room() != Some("cli") || name == "dbg" {
+                let may_print = file.room() == Some("cli") || file.path == "src/build.rs";
+                if !may_print || name == "dbg" {
                     violations.add(&file.path, line, format_args!("`{name}!` outside `cli`"));
                 }
             }

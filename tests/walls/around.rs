@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use crate::walls::{bed, outcome, run, walls_or_skip};
 use crate::workspace::daemon::Daemon;
-use crate::{bed, outcome, run, walls_or_skip};
 
 /// A definition could say `sandbox: off`.
 #[test]
@@ -135,7 +135,7 @@ fn no_program_that_others_execute_is_replaced_by_a_grant() {
             "  - {{id: {id}, description: d, sandbox: {{level: {level}, write: [~/.cargo]}}, run: 'echo x > \"$HOME/.cargo/registry/f\" && echo x >> \"$HOME/.cargo/lock\" && ! echo x > \"$HOME/.cargo/bin/git\" && ! mv \"$HOME/.cargo/bin\" \"$HOME/.cargo/registry/\"'}}\n"
         )
     };
-    let levels = crate::levels::sandboxes();
+    let levels = crate::walls::levels::sandboxes();
     let skills: String = levels.iter().map(|level| skill(level, level)).collect();
     let workspace = bed(&skills);
     for path in [".cargo/bin", ".cargo/registry"] {

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
+use crate::walls::{bed, outcome, run};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
-use crate::{bed, outcome, run};
 
 /// Ways to change a definition; of each, a text and whether it is one.
 const WAYS: [(&str, &str); 32] = [

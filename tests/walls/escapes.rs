@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use crate::walls::{bed, containers_or_skip, outcome, run, walls_or_skip};
 use crate::workspace::daemon::Daemon;
-use crate::{bed, containers_or_skip, outcome, run, walls_or_skip};
 
 /// The levels that can be had here, by the word that asks for them.
 fn levels() -> Vec<(&'static str, u32)> {

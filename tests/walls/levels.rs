@@ -7,9 +7,9 @@ use std::process::Command;
 
 use workerctl::engine::hidden;
 
+use crate::walls::{bed, cases, containers_or_skip, furnish, outcome, run, walls_or_skip};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{Done, Workspace, skip};
-use crate::{bed, cases, containers_or_skip, furnish, outcome, run, walls_or_skip};
 
 /// Who the engine runs as.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,9 +5,9 @@ use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
+use crate::walls::{bed, containers_or_skip, outcome, run, walls_or_skip};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
-use crate::{bed, containers_or_skip, outcome, run, walls_or_skip};
 
 /// Ways to bring a link into a result, each at a path that `grants()` names or above it.
 const WAYS: [&str; 5] = [

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::walls::{bed, containers_or_skip, furnish, outcome, run, walls_or_skip};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
-use crate::{bed, containers_or_skip, furnish, outcome, run, walls_or_skip};
 
 /// Each check with a command and each hook says which walls it had.
 fn levels_are_recorded(detail: &Value, skill: &str) {

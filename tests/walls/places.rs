@@ -6,9 +6,9 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 
 use workerctl::engine::hidden;
 
-use crate::levels::sandboxes;
+use crate::walls::levels::sandboxes;
+use crate::walls::{bed, furnish, outcome, run, walls_or_skip};
 use crate::workspace::{Workspace, eventually, skip};
-use crate::{bed, furnish, outcome, run, walls_or_skip};
 
 /// Skills that are the same at each level, by names that end in it.
 fn at_each_level(skill: impl Fn(&str) -> String) -> String {

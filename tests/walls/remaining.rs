@@ -2,8 +2,8 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::levels::{Ground, User, users};
-use crate::outcome;
+use crate::walls::levels::{Ground, User, users};
+use crate::walls::outcome;
 
 /// A process of root, which a command of an ordinary user starts without a sandbox, survives its command.
 #[test]

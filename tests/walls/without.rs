@@ -1,7 +1,7 @@
 //! As on a kernel that has no walls.
 
+use crate::walls::{bed, outcome, run, walls_or_skip};
 use crate::workspace::daemon::Daemon;
-use crate::{bed, outcome, run, walls_or_skip};
 
 /// Does something as on a kernel without Landlock: of this thread, and of what it starts.
 fn without_landlock<T: Send>(what: impl FnOnce() -> T + Send) -> T {

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use crate::host::Host;
-use crate::wire::Request;
+use crate::web::host::Host;
+use crate::web::wire::Request;
 
 fn runs(host: &Host) -> usize {
     let runs = host.workspace.json(&["runs"]);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use workerctl::web::DIGEST;
 
-use crate::host::Host;
-use crate::wire::{Answer, Request};
+use crate::web::host::Host;
+use crate::web::wire::{Answer, Request};
 
 /// How long an answer may take that waits for nobody.
 const SOON: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Stdio};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use crate::host::Host;
-use crate::wire::Request;
+use crate::web::host::Host;
+use crate::web::wire::Request;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{PATIENCE, Workspace, eventually, pid_of, wait_for};
 

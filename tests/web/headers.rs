@@ -2,8 +2,8 @@
 
 use workerctl::web::{DIGEST, asset, names};
 
-use crate::host::Host;
-use crate::wire::{Answer, Request};
+use crate::web::host::Host;
+use crate::web::wire::{Answer, Request};
 
 const HEADERS: [(&str, &str); 5] = [
     (

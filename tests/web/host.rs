@@ -1,6 +1,6 @@
 //! A daemon that serves the web page, and people who log in to it.
 
-use crate::wire::{Answer, Request};
+use crate::web::wire::{Answer, Request};
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 use workerctl::daemon::routes;
 
-use crate::host::{Host, configure};
-use crate::wire::{Events, Request};
+use crate::web::host::{Host, configure};
+use crate::web::wire::{Events, Request};
 use crate::workspace::gate::Gate;
 use crate::workspace::{Workspace, eventually};
 

@@ -15,7 +15,7 @@ const UNMOUNT_TRIES: u32 = 100;
 pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,
-    _directory: tempfile::TempDir,
+    _directory: xtest::TempDir,
 }
 
 impl Disk {
@@ -25,7 +25,7 @@ impl Disk {
             skip("mounting needs root");
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let disk = Disk {
             image: directory.path().join("image"),
             mount: directory.path().join("mount"),
@@ -86,7 +86,7 @@ impl Drop for Disk {
 }
 
 /// A small file system in memory; unmounted in the end.
-pub(crate) struct Small(tempfile::TempDir);
+pub(crate) struct Small(xtest::TempDir);
 
 impl Small {
     /// A fresh file system; `None`, and said so, where none can be had.
@@ -95,7 +95,7 @@ impl Small {
             skip("mounting needs root");
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let (size, mount) = (format!("size={mebibytes}m"), directory.path());
         let mount = mount.to_str().unwrap();
         if !tool("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", mount]) {

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
+use xtest::TempDir;
 
 /// How long anything may take that should take moments; a machine under load is given its time.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
@@ -61,28 +62,28 @@ pub(crate) struct Workspace {
     runtime: PathBuf,
     outputs: PathBuf,
     serial: AtomicU64,
-    _directory: tempfile::TempDir,
+    _directory: TempDir,
 }
 
 impl Workspace {
     /// A workspace in a directory of its own.
     pub(crate) fn new() -> Workspace {
-        Workspace::make(&std::env::temp_dir(), None, None)
+        Workspace::make(xtest::tempdir(), None, None)
     }
 
     /// A workspace with all that belongs to it below another directory than the usual one.
     pub(crate) fn below(directory: &Path) -> Workspace {
-        Workspace::make(directory, None, None)
+        Workspace::make(xtest::tempdir_in(directory), None, None)
     }
 
     /// A workspace whose repository and state lie on another file system.
     pub(crate) fn on(place: &Path) -> Workspace {
-        Workspace::make(&std::env::temp_dir(), Some(place), Some(place))
+        Workspace::make(xtest::tempdir(), Some(place), Some(place))
     }
 
     /// A workspace whose repository alone lies on another file system.
     pub(crate) fn with_repository_on(place: &Path) -> Workspace {
-        Workspace::make(&std::env::temp_dir(), Some(place), None)
+        Workspace::make(xtest::tempdir(), Some(place), None)
     }
 
     /// A workspace whose state directory lies in the repository.
@@ -94,11 +95,7 @@ impl Workspace {
         }
     }
 
-    fn make(directory: &Path, repository: Option<&Path>, state: Option<&Path>) -> Workspace {
-        let directory = tempfile::Builder::new()
-            .prefix("workspace-")
-            .tempdir_in(directory)
-            .unwrap();
+    fn make(directory: TempDir, repository: Option<&Path>, state: Option<&Path>) -> Workspace {
         let base = directory.path().canonicalize().unwrap();
         let made = |path: PathBuf| {
             fs::create_dir_all(&path).unwrap();
@@ -115,8 +112,7 @@ impl Workspace {
             serial: AtomicU64::new(0),
             _directory: directory,
         };
-        let person =
-            "[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n";
+        let person = "[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n";
         fs::write(workspace.home.join(".gitconfig"), person).unwrap();
         workspace.git(&["init", "-q"]);
         workspace

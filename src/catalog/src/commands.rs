@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn programs_are_found_wherever_a_text_names_them() {
-        let place = tempfile::tempdir().unwrap();
+        let place = xtest::tempdir();
         let root = place.path();
         for (name, text, mode) in [
             ("x.sh", "", 0o644),

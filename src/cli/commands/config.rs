@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn every_value_with_an_origin_is_shown() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let text = "models:\n  a: {provider: openai, model: m, key: env:K, prices: {input: 3, output: 15}}\n\
              budget: {money: 2.5}\ntoolsets: {t: {builtin: [grep], mcp: {command: [x, --y]}}}\n";
         for text in ["", text] {

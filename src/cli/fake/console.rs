@@ -78,7 +78,7 @@ pub(crate) struct Console {
     pub(crate) input: Vec<u8>,
     /// Variables, beside who asks.
     pub(crate) environment: BTreeMap<String, String>,
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
 }
 
 /// What a command left.
@@ -95,7 +95,7 @@ pub(crate) struct Left {
 impl Console {
     /// In an empty workspace.
     pub(crate) fn new(fake: Fake) -> Console {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         std::fs::create_dir(directory.path().join("workers")).unwrap();
         Console {
             fake: Arc::new(fake),

@@ -60,7 +60,7 @@ fn a_place_that_is_too_long_is_replaced_and_an_explicit_one_refused() {
 
 #[test]
 fn a_lock_file_is_read_as_data() {
-    let workspace = tempfile::tempdir().expect("a directory");
+    let workspace = xtest::tempdir();
     let none = environment(&[]);
     let lock = workspace.path().join(".workerctl").join("lock");
     fs::create_dir(lock.parent().expect("a parent")).expect("made");
@@ -95,7 +95,7 @@ fn a_lock_file_is_read_as_data() {
 
 #[test]
 fn a_socket_is_private_from_its_first_moment_and_removed_at_its_end() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let path = directory.path().join("deep/er/x.sock");
     let endpoint = Endpoint::bind(&path).expect("bound");
     let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
@@ -112,7 +112,7 @@ fn a_socket_is_private_from_its_first_moment_and_removed_at_its_end() {
 
 #[test]
 fn only_a_stale_socket_gives_way() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let path = directory.path().join("x.sock");
     drop(UnixListener::bind(&path).expect("bound"));
     let endpoint = Endpoint::bind(&path).expect("the stale file gave way");
@@ -133,7 +133,7 @@ fn only_a_stale_socket_gives_way() {
 
 #[test]
 fn a_directory_that_others_can_write_is_refused() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("set");
     let refused = Endpoint::bind(&directory.path().join("x.sock")).expect_err("unsafe");
     assert_eq!(refused.code, "socket_directory_unsafe");
@@ -143,7 +143,7 @@ fn a_directory_that_others_can_write_is_refused() {
 fn what_keeps_others_out_is_named_with_its_remedy() {
     use crate::model::Access;
     use crate::model::access::Member;
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = xtest::tempdir();
     let socket = directory.path().join("s.sock");
     // As the service manager hands it over: its mode is not ours to change.
     let _listener = UnixListener::bind(&socket).expect("bound");

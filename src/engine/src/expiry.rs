@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_version_recorded_is_read() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let text = format!("{}\n", start().rfc3339());
         std::fs::write(directory.path().join(FILE), text).unwrap();
         let clock = Arc::new(FakeClock::at(start().plus_millis(DAY_MS - 1)));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_jump_is_known_to_the_next_engine() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let clock = Arc::new(FakeClock::at(start()));
         let open = || Expiry::open(directory.path(), Arc::clone(&clock) as Arc<dyn Clock>, None);
         let first = open();

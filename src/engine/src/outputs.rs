@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn links_that_lead_out_are_refused_at_every_use() {
-        let outside = tempfile::tempdir().unwrap();
-        let workspace = tempfile::tempdir().unwrap();
+        let outside = xtest::tempdir();
+        let workspace = xtest::tempdir();
         std::fs::write(outside.path().join("secret"), "x").unwrap();
         std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
         let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_written_again_count_as_written() {
-        let workspace = tempfile::tempdir().unwrap();
+        let workspace = xtest::tempdir();
         let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
         let spec = output(OutputKind::Markdown, "a/b/report.md");
         sandboxed_dir.make_parents("a/b/report.md").unwrap();
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn content_is_held_to_its_kind() {
-        let workspace = tempfile::tempdir().unwrap();
+        let workspace = xtest::tempdir();
         let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
         let table: [(OutputKind, &[u8], Option<&str>); 7] = [
             (OutputKind::Json, b"{\"a\": 1}", None),

@@ -306,8 +306,8 @@ mod tests {
 
     #[test]
     fn everything_works_here_and_nothing_is_left() {
-        let workspace = tempfile::tempdir().unwrap();
-        let state = tempfile::tempdir().unwrap();
+        let workspace = xtest::tempdir();
+        let state = xtest::tempdir();
         fs::create_dir(state.path().join("scratch")).unwrap();
         let probes = probe(workspace.path(), state.path());
         let names: Vec<_> = probes.iter().map(|probe| probe.subject.as_str()).collect();
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_fails_is_told_with_its_place() {
-        let workspace = tempfile::tempdir().unwrap();
+        let workspace = xtest::tempdir();
         fs::write(workspace.path().join(WORKSPACE_FOLDER), "in the way").unwrap();
         let state = workspace.path().join("none");
         let probes = probe(workspace.path(), &state);

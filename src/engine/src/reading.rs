@@ -207,7 +207,9 @@ pub(super) fn watch(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
-                if (told.callback)(WatchEvent::Lagged { lost: 0 }).is_break() {
+                // Lines that were dropped because the backlog was full are noticed by the next event. There may be none.
+                let lagged = WatchEvent::Lagged { lost: 0 };
+                if (told.callback)(lagged).is_break() || told.catch_up().is_break() {
                     return Ok(());
                 }
                 settled = is_settled(view, spec.run) || view.ended().is_some();

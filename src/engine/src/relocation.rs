@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn paths_follow_the_workspace_and_what_it_was_moved_with() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let root = directory.path();
         let workspace = root.join("new/repository/sub");
         std::fs::create_dir_all(workspace.join("x")).unwrap();

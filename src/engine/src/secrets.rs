@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_run_without_secrets_has_no_file_and_what_is_over_goes() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let state = dir.path();
         let run: RunId = "01JC0000000000000000000001".parse().unwrap();
         keep(state, run, &[], &Secrets::default()).unwrap();
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn damage_is_told_without_what_it_holds() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let run: RunId = "01JC0000000000000000000001".parse().unwrap();
         std::fs::create_dir(dir.path().join("secrets")).unwrap();
         let path = dir.path().join(format!("secrets/{run}.json"));

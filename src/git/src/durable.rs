@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_file_that_somebody_else_made_is_never_removed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let path = dir.path().join("taken");
         fs::write(&path, "theirs").unwrap();
         assert!(Written::create(path.clone(), b"ours", Sharing::Umask).is_err());
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_process_with_this_pid_left_is_swept() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let own = Written::new(dir.path(), b"own", Sharing::Umask).unwrap();
         let pid = std::process::id();
         let names = [

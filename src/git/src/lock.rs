@@ -386,7 +386,7 @@ mod tests {
             };
             assert!(!of_another_boot.is_alive());
         }
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let lock = dir.path().join("index.lock");
         fs::write(&lock, line(" pid_ns=pid:[1]")).unwrap();
         let its = held(&lock).unwrap();
@@ -409,7 +409,7 @@ mod tests {
         if !works.is_ok_and(|done| done.status.success()) {
             return eprintln!("skipped: pid namespaces do not work here");
         }
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let taken = GitLock::take(&dir.path().join("index"), dir.path(), Sharing::Umask).unwrap();
         let name = "lock::tests::inner_not_cleared";
         let done = unshare(&std::env::current_exe().unwrap())
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_stale_lock_of_ours_is_cleared_and_a_foreign_one_is_not() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let target = dir.path().join("index");
         let lock = dir.path().join("index.lock");
         let gone = Holder {

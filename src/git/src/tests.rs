@@ -13,13 +13,13 @@ mod locking;
 
 /// A repository in a directory of its own, with a `git` that knows no other configuration.
 struct Bed {
-    dir: tempfile::TempDir,
+    dir: xtest::TempDir,
 }
 
 impl Bed {
     fn new() -> Self {
         let bed = Self {
-            dir: tempfile::tempdir().unwrap(),
+            dir: xtest::tempdir(),
         };
         fs::create_dir(bed.dir.path().join("repo")).unwrap();
         bed.git(&["init", "-q", "-b", "main", "."]);

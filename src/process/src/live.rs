@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_it_was_written() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let path = dir.path().join("run");
         assert_eq!(LiveRecord::read(&path).unwrap(), None);
         for tag in [None, Some(u64::MAX), Some(7), None] {
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_told_from_the_original_also_with_its_inode() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let (path, copy) = (dir.path().join("run"), dir.path().join("copy"));
         record(Some(7)).write(&path).unwrap();
         fs::copy(&path, &copy).unwrap();
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_link_is_neither_written_through_nor_read() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let target = dir.path().join("target");
         std::fs::write(&target, "precious").unwrap();
         let link = dir.path().join("link");

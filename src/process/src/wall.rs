@@ -346,7 +346,7 @@ mod tests {
             xtest::skip("this kernel has no Landlock");
             return;
         }
-        let place = tempfile::tempdir().unwrap();
+        let place = xtest::tempdir();
         let root = place.path().canonicalize().unwrap();
         for name in ["granted", "hidden"] {
             std::fs::create_dir(root.join(name)).unwrap();
@@ -371,7 +371,7 @@ mod tests {
             xtest::skip("this kernel has no Landlock");
             return;
         }
-        let place = tempfile::tempdir().unwrap();
+        let place = xtest::tempdir();
         let path = place.path().join("now-and-then");
         let other = path.clone();
         let flickers = std::thread::spawn(move || {

@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     /// A workspace with links of every kind beside a directory that must not be reached.
-    fn workspace() -> (tempfile::TempDir, OwnedFd) {
-        let directory = tempfile::tempdir().unwrap();
+    fn workspace() -> (xtest::TempDir, OwnedFd) {
+        let directory = xtest::tempdir();
         let root = directory.path().join("root");
         std::fs::create_dir_all(root.join("a/b")).unwrap();
         std::fs::write(root.join("a/b/file"), "inside").unwrap();

@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_whole_and_leaves_nothing_beside_it() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let path = dir.path().join("a.json");
         assert_eq!(
             write_atomically(&path, b"one", 0o600, Durability::Power).unwrap(),
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_process_left_neither_stands_in_the_way_nor_is_removed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let path = dir.path().join("a.json");
         let pid = std::process::id();
         let left: Vec<_> = (0..2_000)
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_failed_replacement_changes_nothing() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let path = dir.path().join("taken");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("x"), "").unwrap();

@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_run_leaves_one_line_however_often_it_is_closed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         for _ in 0..3 {
             let metrics = metrics_of(dir.path());
             for number in 1..=4 {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_torn_line_is_cut_and_written_anew() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let metrics = metrics_of(dir.path());
         metrics.append(&line(1)).unwrap();
         metrics.append(&line(2)).unwrap();
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_others_do_to_the_file_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let metrics = metrics_of(dir.path());
         let path = dir.path().join("m").join(METRICS_FILE);
         assert!(metrics.append(&line(1)).unwrap());
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_full_file_is_put_aside_and_still_looked_at() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let mut metrics = metrics_of(dir.path());
         metrics.bytes_max = 1;
         assert!(metrics.append(&line(1)).unwrap());

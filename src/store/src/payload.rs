@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_damage_is_named() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         fs::create_dir(dir.path().join("payload")).unwrap();
         let payloads = PayloadFiles::of(dir.path());
         let two = [spill("R1", b"one"), spill("R1", b"two")];
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_link_is_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         fs::create_dir_all(dir.path().join("payload/R1")).unwrap();
         let payloads = PayloadFiles::of(dir.path());
         let one = spill("R1", b"one");

@@ -142,8 +142,8 @@ mod tests {
     use super::*;
 
     /// A workspace, and a directory beside it.
-    fn bed() -> (tempfile::TempDir, PathBuf, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
+    fn bed() -> (xtest::TempDir, PathBuf, PathBuf) {
+        let dir = xtest::tempdir();
         let root = dir.path().canonicalize().unwrap();
         let (workspace, outside) = (root.join("ws"), root.join("out"));
         fs::create_dir(&workspace).unwrap();

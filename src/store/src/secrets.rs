@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn they_are_kept_for_their_owner_until_removed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let files = SecretFiles::of_state(dir.path());
         assert_eq!(files.read(run(1)).unwrap(), None);
         assert!(files.runs().unwrap().is_empty());
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn nothing_shows_them() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let files = SecretFiles::of_state(dir.path());
         files.write(run(1), &secrets()).unwrap();
         let shown = format!("{:?}", secrets());
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_swept_with_what_killed_writers_left() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let files = SecretFiles::of_state(dir.path());
         assert_eq!(files.sweep(|_| true).unwrap(), 0);
         for number in 1..=3 {
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn more_than_is_kept_is_refused_and_nothing_is_left() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let files = SecretFiles::of_state(dir.path());
         let large = Secrets {
             values: vec![SecretText::new(

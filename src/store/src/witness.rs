@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn it_says_what_it_was_told() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         assert_eq!(Witness::read(dir.path()).unwrap(), Said::Nothing);
         Witness::create(dir.path(), 0).unwrap();
         let witness = Witness::open(dir.path()).unwrap();

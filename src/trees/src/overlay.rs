@@ -222,7 +222,7 @@ mod tests {
     /// A run can replace a directory by a link after it was decided that a copy of it may be made.
     #[test]
     fn nothing_is_copied_through_a_link_that_has_come_on_the_way() {
-        let place = tempfile::tempdir().unwrap();
+        let place = xtest::tempdir();
         let root = place.path().canonicalize().unwrap();
         for name in ["granted", "hidden"] {
             fs::create_dir(root.join(name)).unwrap();

@@ -6,11 +6,57 @@
 )]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use rustix::fs::{IFlags, Mode, OFlags};
+pub use tempfile::TempDir;
 
 /// Returns true if `bytes` contain `part`. Tests search all files of a workspace for secrets.
 pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(bytes, part).is_some()
+}
+
+/// Creates a temporary directory for a test, which is deleted with the returned value.
+///
+/// # Panics
+/// If it cannot be created.
+pub fn tempdir() -> TempDir {
+    tempdir_in(&temporary())
+}
+
+/// Creates a temporary directory for a test in `parent`.
+///
+/// # Panics
+/// If it cannot be created.
+pub fn tempdir_in(parent: &Path) -> TempDir {
+    let created = tempfile::Builder::new().prefix("test-").tempdir_in(parent);
+    created.expect("a temporary directory can be created")
+}
+
+/// Returns the directory of [`tempdir`].
+///
+/// Its flag `T` (see chattr(1)) spreads them over the block groups of an ext4. Otherwise all tests share one group, and
+/// without a journal ext4 looks at each inode that was deleted there in the last minutes before it creates a file.
+fn temporary() -> PathBuf {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let name = format!("workerctl-tests-{}", rustix::process::geteuid().as_raw());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).expect("a temporary directory can be created");
+        let opened = rustix::fs::open(
+            &directory,
+            OFlags::DIRECTORY | OFlags::RDONLY,
+            Mode::empty(),
+        );
+        if let Ok(opened) = opened
+            && let Ok(flags) = rustix::fs::ioctl_getflags(&opened)
+        {
+            // Other file systems refuse the flag and do not need it.
+            let _ = rustix::fs::ioctl_setflags(&opened, flags | IFlags::TOPDIR);
+        }
+        directory
+    });
+    DIRECTORY.clone()
 }
 
 /// Compares a text with the one that a test spells out, indented like the code around it. The `@` keeps `rustfmt` from

@@ -1,6 +1,6 @@
 //! Words of other systems, such as GitHub Actions, Kubernetes, cron and systemd, with the form to write instead.
 
-use super::places::plain;
+use super::places::is_same;
 use super::scheduled;
 use super::{
     APPROVAL, BACKOFF, CHANNEL, CHECK, COMMIT, CONFIG, CONFIG_COMMIT, CONFIG_MCP_HTTP,
@@ -139,12 +139,11 @@ const NICKNAMES: [&str; 5] = ["hourly", "daily", "weekly", "monthly", "yearly"];
 
 /// What to write instead of a word of other systems; `None` if `key` is none in `table`, to which `map` belongs.
 pub(super) fn remedy(key: &str, value: View<'_>, map: View<'_>, table: &Table) -> Option<String> {
-    let wanted = plain(key);
     let (.., ours) = WORDS.iter().find(|(words, tables, _)| {
         tables.iter().any(|known| known.name == table.name)
-            && words.iter().any(|word| plain(word) == wanted)
+            && words.iter().any(|word| is_same(word, key))
     })?;
-    if wanted == "on"
+    if is_same(key, "on")
         && let Some(ours) = event(value)
     {
         return Some(ours);

@@ -230,9 +230,19 @@ fn example(steps: &[Step], key: &str, value: View<'_>) -> String {
         })
 }
 
-/// A key without case, `-`, `_` and spaces.
+/// Returns a key without case, `-`, `_` and spaces.
 pub(super) fn plain(text: &str) -> String {
-    text.to_lowercase().replace(['-', '_', ' '], "")
+    plain_letters(text).collect()
+}
+
+fn plain_letters(text: &str) -> impl Iterator<Item = char> {
+    let letters = text.chars().filter(|letter| !"-_ ".contains(*letter));
+    letters.flat_map(char::to_lowercase)
+}
+
+/// Returns true if two keys differ at most in case, `-`, `_` and spaces.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    plain_letters(one).eq(plain_letters(other))
 }
 
 /// Returns true if a word is a key of any definition file, so that it is not a value that must stay secret.

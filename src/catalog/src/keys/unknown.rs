@@ -1,6 +1,6 @@
 //! What is said of keys that are not known.
 
-use super::places::plain;
+use super::places::{is_same, plain};
 use super::{Table, foreign, places};
 use crate::examples;
 use crate::report::Report;
@@ -158,13 +158,11 @@ pub(crate) fn has_near_miss(map: View<'_>, key: &str) -> bool {
 
 /// The key that differs only in case, `-`, `_` or spaces.
 fn spelled_alike<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let wanted = plain(key);
-    known.iter().find(|name| plain(name) == wanted).copied()
+    known.iter().find(|name| is_same(name, key)).copied()
 }
 
 fn synonym<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let wanted = plain(key);
-    let mut meant = SYNONYMS.iter().filter(|(word, _)| plain(word) == wanted);
+    let mut meant = SYNONYMS.iter().filter(|(word, _)| is_same(word, key));
     meant.find_map(|(_, meant)| known.iter().find(|name| *name == meant).copied())
 }
 
@@ -173,8 +171,11 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let wanted = plain(key);
     let singular = wanted.strip_suffix('s').filter(|word| word.len() >= 3);
     let plural = known.iter().find(|name| {
-        let name = plain(name);
-        singular == Some(&name) || name.strip_suffix('s') == Some(&wanted)
+        let is_singular = singular.is_some_and(|word| is_same(word, name));
+        is_singular
+            || name
+                .strip_suffix('s')
+                .is_some_and(|name| is_same(name, &wanted))
     });
     if let Some(name) = plural {
         return Some(name);

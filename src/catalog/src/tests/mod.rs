@@ -52,13 +52,13 @@ use crate::model::{Problem, Severity};
 
 /// A workspace in a directory of its own.
 struct Workspace {
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
 }
 
 impl Workspace {
     fn new(files: &[(&str, &str)]) -> Workspace {
         let workspace = Workspace {
-            directory: tempfile::tempdir().expect("a directory"),
+            directory: xtest::tempdir(),
         };
         for (path, text) in files {
             workspace.write(path, text.as_bytes());

@@ -327,7 +327,7 @@ fn directories_between_a_root_and_a_skill_and_links_between_roots() {
 
 #[test]
 fn a_root_of_the_project_that_leads_out_of_it_is_not_entered() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = xtest::tempdir();
     let skill = outside.path().join("x");
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), page("x", "One")).unwrap();

@@ -252,7 +252,7 @@ fn damaged_skills_are_refused_and_nothing_else_happens() {
 #[test]
 fn a_search_finds_what_lies_in_the_corpus() {
     let Some(corpus) = corpus() else { return };
-    let workspace = tempfile::tempdir().unwrap();
+    let workspace = xtest::tempdir();
     let base = Root::open(workspace.path()).unwrap();
     let roots: Vec<Arc<SkillRoot>> = std::fs::read_dir(corpus.join("skills"))
         .unwrap()

@@ -143,7 +143,7 @@ fn paths_that_lead_out_or_nowhere_are_told_with_their_line() {
 
 #[test]
 fn links_may_not_lead_out_of_the_workspace() {
-    let outside = tempfile::tempdir().expect("a directory");
+    let outside = xtest::tempdir();
     std::fs::create_dir(outside.path().join("workers")).expect("a directory");
     let workspace = workspace(PATHS, &[("core/workers/w", "w")]);
     let link = |path: &str| {

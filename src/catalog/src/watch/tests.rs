@@ -29,7 +29,7 @@ fn noticed(hints: &Receiver<()>, change: impl FnOnce()) {
 
 #[test]
 fn changes_are_noticed_wherever_definitions_may_come_to_stand() {
-    let root = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
     let (_watch, hints) = watched(root.path(), None);
     let path = |relative: &str| root.path().join(relative);
     noticed(&hints, || fs::create_dir(path("workers")).unwrap());
@@ -60,9 +60,9 @@ fn changes_are_noticed_wherever_definitions_may_come_to_stand() {
 
 #[test]
 fn skills_are_watched_in_the_workspace_and_at_home_wherever_they_come_to_be() {
-    let root = tempfile::tempdir().unwrap();
-    let home = tempfile::tempdir().unwrap();
-    let elsewhere = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
+    let home = xtest::tempdir();
+    let elsewhere = xtest::tempdir();
     let (_watch, hints) = watched(root.path(), Some(home.path()));
     for (base, path) in [
         (root.path(), "workspace/skills/a"),
@@ -89,7 +89,7 @@ fn skills_are_watched_in_the_workspace_and_at_home_wherever_they_come_to_be() {
         symlink(&kept, home.path().join(".wave")).unwrap();
     });
     noticed(&hints, || fs::write(kept.join("skills/x"), "x").unwrap());
-    let named = tempfile::tempdir().unwrap();
+    let named = xtest::tempdir();
     let named = named.path().join("not/there/yet");
     let text = format!("skills: {{roots: ['{}']}}\n", named.display());
     noticed(&hints, || {
@@ -101,7 +101,7 @@ fn skills_are_watched_in_the_workspace_and_at_home_wherever_they_come_to_be() {
 
 #[test]
 fn workers_are_watched_in_every_directory_that_a_path_may_stand_for() {
-    let root = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
     let path = |relative: &str| root.path().join(relative);
     let config = "workers: {paths: [core/workers, packages/*/workers]}\n";
     fs::write(path(CONFIG_FILE), config).unwrap();
@@ -151,8 +151,8 @@ fn received(tree: &mut Tree, inotify: &mut Inotify, last: &str) -> usize {
 
 #[test]
 fn reading_and_what_lies_elsewhere_is_no_change() {
-    let root = tempfile::tempdir().unwrap();
-    let outside = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
+    let outside = xtest::tempdir();
     let file = root.path().join("workers/w/worker.yaml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "x").unwrap();
@@ -171,7 +171,7 @@ fn reading_and_what_lies_elsewhere_is_no_change() {
 
 #[test]
 fn a_watch_that_is_dropped_ends() {
-    let root = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
     let (watch, hints) = watched(root.path(), None);
     drop(watch);
     fs::write(root.path().join(CONFIG_FILE), "x").unwrap();

@@ -258,11 +258,11 @@ mod tests {
     }
 
     /// A unit, with the directory that it is enabled in.
-    struct Place(tempfile::TempDir);
+    struct Place(xtest::TempDir);
 
     impl Place {
         fn new(text: &str) -> Place {
-            let place = Place(tempfile::tempdir().unwrap());
+            let place = Place(xtest::tempdir());
             fs::create_dir(place.root().join("workers")).unwrap();
             fs::write(
                 place.unit(),
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_service_of_a_user_needs_lingering() {
-        let home = tempfile::tempdir().unwrap();
+        let home = xtest::tempdir();
         let place = home.path().to_str().unwrap().to_owned();
         let environment = BTreeMap::from([("HOME".to_owned(), place)]);
         let lingering = home.path().join("ada");

@@ -82,7 +82,9 @@ fn replace(present: &mut Item, is_inline: bool) {
     let mut fresh = ours(is_inline);
     if let (Some(fresh), Some(before)) = (fresh.as_table_mut(), present.as_table()) {
         *fresh.decor_mut() = before.decor().clone();
-        fresh.set_position(before.position());
+        if let Some(position) = before.position() {
+            fresh.set_position(position);
+        }
     }
     if let (Some(fresh), Some(before)) = (fresh.as_value_mut(), present.as_value()) {
         *fresh.decor_mut() = before.decor().clone();

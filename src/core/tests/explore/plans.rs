@@ -3,7 +3,7 @@
 use workerctl_core::model::spec::{Approving, Gate, OnCrash, Plan, RateLimitWait, Retry};
 
 /// `cargo test` explores one plan of this many. `.ci/explore` explores all of them, which takes minutes.
-const SAMPLED: usize = 16;
+const SAMPLED: usize = 32;
 
 /// Returns plans of all kinds that the machine tells apart: a sample, or each with `WORKERCTL_ALL_PLANS`.
 pub(crate) fn plans() -> Vec<Plan> {

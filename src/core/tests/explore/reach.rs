@@ -292,7 +292,7 @@ fn everything_that_can_be_reached_keeps_the_promises() {
         halves.map(|half| half.join().unwrap()).iter().sum()
     });
     println!("{met} pairs of state and event under {} plans", plans.len());
-    assert!(met > 1_000_000);
+    assert!(met > 500_000);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use workerctl_core::machine::{CancelKind, Event, Run};
 use workerctl_core::model::spec::Plan;
 
-use crate::plans::plans;
+use crate::plans::{is_complete, plans};
 use crate::representatives::{AT, representatives};
 use crate::sim::{Engine, Random};
 
@@ -181,15 +181,16 @@ impl Refuses for Run {
 }
 
 #[test]
-fn ten_thousand_walks_end_and_repeat_themselves() {
+fn random_walks_end_and_repeat_themselves() {
     let (plans, mut hashes) = (plans(), std::collections::HashSet::new());
-    for seed in 1..=10_000 {
+    let count: u16 = if is_complete() { 10_000 } else { 2_000 };
+    for seed in (1..=count).map(u64::from) {
         let hash = walk(&plans, seed);
         assert_eq!(hash, walk(&plans, seed), "seed {seed}");
         hashes.insert(hash);
     }
     assert!(
-        hashes.len() > 3_000,
+        hashes.len() > usize::from(count) / 4,
         "only {} different walks",
         hashes.len()
     );

@@ -178,8 +178,8 @@ mod tests {
         }
     }
 
-    fn state() -> tempfile::TempDir {
-        let state = tempfile::tempdir().unwrap();
+    fn state() -> xtest::TempDir {
+        let state = xtest::tempdir();
         fs::create_dir(state.path().join("live")).unwrap();
         state
     }

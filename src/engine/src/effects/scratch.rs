@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_empty_directory_serves_the_next_run_and_nothing_of_the_last_is_in_it() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let scratch = Scratch::new(root.path());
         let first = scratch.of(run(1)).unwrap();
         assert_eq!(scratch.of(run(1)).unwrap(), first);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_when_the_engine_ends() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let scratch = Scratch::new(root.path());
         scratch.of(run(1)).unwrap();
         scratch.give_back(run(1));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_a_lost_engine_left_to_a_run_stays_with_it() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let scratch = Scratch::new(root.path());
         scratch.of(run(1)).unwrap();
         scratch.give_back(run(1));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_was_opened_to_others_or_replaced_is_not_used_again() {
-        let root = tempfile::tempdir().unwrap();
+        let root = xtest::tempdir();
         let scratch = Scratch::new(root.path());
         let opened = scratch.of(run(1)).unwrap();
         fs::set_permissions(&opened, fs::Permissions::from_mode(0o777)).unwrap();

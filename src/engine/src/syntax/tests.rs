@@ -29,7 +29,7 @@ fn broken(answer: Answer) -> SyntaxFault {
 
 #[test]
 fn a_good_text_costs_one_process_and_a_broken_one_each_time() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = xtest::tempdir();
     let (shell, count) = counting(directory.path());
     let syntax = here();
     let asked = || fs::read_to_string(&count).unwrap().lines().count();
@@ -49,7 +49,7 @@ fn a_good_text_costs_one_process_and_a_broken_one_each_time() {
 
 #[test]
 fn nothing_of_a_text_is_run() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = xtest::tempdir();
     let mark = directory.path().join("mark");
     let text = format!("touch '{}'\nexit 3\n", mark.display());
     let long = format!("{text}# {}\n", "x".repeat(ARGUMENT_BYTES_MAX));

@@ -14,7 +14,7 @@ fn first(identity: &Identity) -> FirstCommit<'_> {
 /// A directory that no repository of ours has touched.
 fn empty() -> Bed {
     let bed = Bed {
-        dir: tempfile::tempdir().unwrap(),
+        dir: xtest::tempdir(),
     };
     fs::create_dir(bed.path()).unwrap();
     bed
@@ -52,7 +52,7 @@ fn nothing_is_made_within_another_repository() {
     assert!(!bed.at("dir/.git").exists());
     assert_eq!(files(&bed.at(".git")), before);
 
-    let bare = tempfile::tempdir().unwrap();
+    let bare = xtest::tempdir();
     git2::Repository::init_bare(bare.path()).unwrap();
     assert!(create_repository(bare.path()).is_err());
     assert!(!bare.path().join(".git").exists());

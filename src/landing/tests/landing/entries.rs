@@ -22,8 +22,8 @@ impl Seeded {
     }
 }
 
-fn repository(version: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn repository(version: &str) -> xtest::TempDir {
+    let dir = xtest::tempdir();
     let repo = dir.path();
     git_ok(repo, &["init", "-q", "-b", "main"]);
     let long = "n".repeat(200);

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
 
-use tempfile::TempDir;
 use workerctl_landing::ids::{Oid, RunId};
 use workerctl_landing::{
     FileJournal, Import, LandError, LogLine, Observer, Obstacle, Outcome, Request, Unobserved, land,
 };
+use xtest::TempDir;
 
 pub(crate) const RUN: &str = "01JC0000000000000000000000";
 pub(crate) const MAIN: &str = "refs/heads/main";
@@ -64,13 +64,16 @@ pub(crate) fn git_ok(dir: &Path, args: &[&str]) -> String {
 impl Scene {
     /// A copy of the repository that every case begins with.
     pub(crate) fn new() -> Self {
-        Self::below(&std::env::temp_dir())
+        Self::in_directory(xtest::tempdir())
     }
 
     /// The same in a directory of its own below another.
     pub(crate) fn below(place: &Path) -> Self {
+        Self::in_directory(xtest::tempdir_in(place))
+    }
+
+    fn in_directory(dir: TempDir) -> Self {
         let template = template();
-        let dir = tempfile::tempdir_in(place).unwrap();
         let copied = Command::new("cp")
             .args(["-a", "."])
             .arg(dir.path())
@@ -88,7 +91,7 @@ impl Scene {
 
     /// An empty repository of its own, for other kinds of commits.
     pub(crate) fn empty() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let repo = dir.path().join("repo");
         std::fs::create_dir(&repo).unwrap();
         init(&repo);
@@ -278,7 +281,7 @@ pub(crate) fn template() -> Arc<Template> {
     static MADE: Mutex<Weak<Template>> = Mutex::new(Weak::new());
     let mut made = MADE.lock().unwrap();
     made.upgrade().unwrap_or_else(|| {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let (from, to) = make_template(dir.path());
         let template = Arc::new(Template {
             dir,

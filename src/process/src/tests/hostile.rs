@@ -96,7 +96,7 @@ fn no_tree_survives_the_exit_of_its_first_process() {
 #[test]
 fn survivors_are_counted() {
     let sleeper = Sleeper::new();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = xtest::tempdir();
     let gate = directory.path().join("gate");
     // One that has not come as far as its sleep goes with its group, and nobody sees it.
     let text = sleeper
@@ -233,7 +233,7 @@ fn newest_pid() -> u32 {
 fn no_chain_of_processes_survives() {
     let own = std::env::current_exe().unwrap();
     let name = "tests::hostile::chains_of_processes";
-    let directory = tempfile::tempdir().unwrap();
+    let directory = xtest::tempdir();
     let file = directory.path().join("survived");
     // Other tests run meanwhile: more chains than this can be as fast as the engine then. Alone, it ends far more.
     for chains in [1, 2, env_rounds(4)] {
@@ -340,7 +340,7 @@ fn a_command_whose_processes_cannot_be_ended_fails() {
 
 /// Runs a test as an ordinary user, in mounts of its own, with a copy of this program that runs as root beside it.
 fn as_ordinary_user(within: &str, test: &str) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = xtest::tempdir();
     let program = directory.path().join("tests");
     let of_root = program.with_extension("root");
     for path in [&program, &of_root] {

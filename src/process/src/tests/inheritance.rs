@@ -62,7 +62,7 @@ fn a_command_leads_its_own_process_group() {
 
 #[test]
 fn the_directory_is_the_commands_own() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut command = sh("pwd -P");
     command.cwd = dir.path().canonicalize().unwrap();
     assert_eq!(

@@ -10,12 +10,12 @@ struct Engine {
     process: Child,
     owner: Owner,
     live: PathBuf,
-    _dir: tempfile::TempDir,
+    _dir: xtest::TempDir,
 }
 
 impl Engine {
     fn start(text: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let live = dir.path().join("live");
         let owner = Owner {
             run: format!("orphan-{}", unique()),

@@ -66,7 +66,7 @@ fn without_grace_there_is_no_term() {
 
 #[test]
 fn stopped_before_the_start_nothing_starts() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let stop = never();
     stop.stop(StopKind::Graceful);
     let mut command = sh("touch ran");
@@ -117,7 +117,7 @@ fn a_missing_program_is_named() {
 
 #[test]
 fn programs_are_found_in_the_commands_own_path_and_directory() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let script = |name: &str, text: &str, mode: u32| {
         use std::os::unix::fs::PermissionsExt;
         let path = dir.path().join(name);
@@ -197,7 +197,7 @@ fn too_long_arguments_and_variables_are_typed() {
 
 #[test]
 fn a_long_shell_text_goes_through_a_private_file() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = xtest::tempdir();
     let padding = "# padding\n".repeat(20_000);
     let mut command = sh(&format!("{padding}stat -c %a \"$0\"; echo end\n"));
     command.scratch = Some(scratch.path().to_owned());

@@ -21,7 +21,7 @@ fn nothing_leaks() {
 fn nothing_leaks_alone() {
     run_kept(&argv(&["true"]));
     let before = descriptors();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     for round in 0..env_rounds(20) {
         let mut command = sh("setsid sleep 1000 & sleep 1000 & (true &) ; cat; exit 3");
         command.stdin = Stdin::Bytes(vec![b'x'; 100_000]);
@@ -74,7 +74,7 @@ fn orphans_that_die_during_a_long_command_are_reaped() {
 #[ignore = "run by `orphans_that_die_during_a_long_command_are_reaped`"]
 fn orphans_are_reaped_alone() {
     let stop = never();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let orphan = "until test -e go; do sleep 0.01; done; echo $$ >> dying";
     let text = format!("for i in 1 2 3 4 5; do (sh -c '{orphan}' &); done; : > go; sleep 1000");
     let mut command = sh(&text);

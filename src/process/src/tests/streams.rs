@@ -107,7 +107,7 @@ fn what_a_grandchild_writes_within_the_drain_time_is_read() {
 
 #[test]
 fn a_command_may_close_its_streams_and_live_on() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut command = sh("exec >&- 2>&- <&-; sleep 0.1; touch lived; exit 4");
     command.cwd = dir.path().to_owned();
     let (finished, _) = run_kept(&command);
@@ -122,7 +122,7 @@ fn input_goes_in_while_output_comes_out() {
         .collect();
     let mut command = argv(&["cat"]);
     command.stdin = Stdin::Bytes(bytes.clone());
-    let mut copy = tempfile::tempdir().unwrap().path().to_owned();
+    let mut copy = xtest::tempdir().path().to_owned();
     std::fs::create_dir_all(&copy).unwrap();
     copy.push("out");
     command.stdout_file = Some(copy.clone());
@@ -147,7 +147,7 @@ fn input_that_nobody_reads_does_no_harm() {
 
 #[test]
 fn the_output_file_is_exact_whatever_the_sink_is_shown() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let path = dir.path().join("out");
     let mut command = sh(r"printf 'a\r\n\377'; head -c 500000 /dev/zero; echo no >&2");
     command.stdout_file = Some(path.clone());
@@ -173,7 +173,7 @@ fn the_output_file_is_exact_whatever_the_sink_is_shown() {
 
 #[test]
 fn an_output_file_past_its_bound_is_reported() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut command = sh("echo 12345; echo 67890");
     command.stdout_file = Some(dir.path().join("out"));
     command.limits.stdout_file_bytes_max = 8;
@@ -185,7 +185,7 @@ fn an_output_file_past_its_bound_is_reported() {
 
 #[test]
 fn a_command_that_does_not_start_leaves_no_output_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut command = argv(&["/no/such/program"]);
     command.stdout_file = Some(dir.path().join("out"));
     assert!(run(&command, &never(), &mut Kept::new()).is_err());

@@ -40,7 +40,7 @@ fn reached(finished: &Finished) -> Option<(Resource, u64)> {
 #[test]
 fn a_bomb_ends_at_its_limit_and_nothing_of_it_is_left() {
     for detached in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let sleeper = Sleeper::new();
         let mut command = bomb(detached, dir.path(), &sleeper);
         command.limits.resources.processes = 50;
@@ -112,7 +112,7 @@ const WRITERS: [(&str, &str); 5] = [
 
 #[test]
 fn whoever_writes_too_much_is_ended_and_others_are_not() {
-    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let dir = xtest::tempdir_in(env!("CARGO_MANIFEST_DIR").as_ref());
     if !counts_writes(dir.path()) {
         return;
     }
@@ -143,7 +143,7 @@ fn whoever_writes_too_much_is_ended_and_others_are_not() {
 
 #[test]
 fn children_of_one_that_does_not_wait_are_counted_as_last_seen() {
-    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let dir = xtest::tempdir_in(env!("CARGO_MANIFEST_DIR").as_ref());
     if !counts_writes(dir.path()) {
         return;
     }

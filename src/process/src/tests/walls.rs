@@ -8,12 +8,12 @@ use super::*;
 
 /// A directory that a command may change, one that it may read, and one that it may not.
 struct Ground {
-    directory: tempfile::TempDir,
+    directory: xtest::TempDir,
 }
 
 impl Ground {
     fn new() -> Ground {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = xtest::tempdir();
         let ground = Ground { directory };
         for name in ["inside", "outside", "hidden"] {
             fs::create_dir(ground.path().join(name)).unwrap();

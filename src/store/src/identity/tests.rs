@@ -4,13 +4,13 @@ use super::*;
 
 /// A workspace and places for stores.
 struct Bed {
-    _dir: tempfile::TempDir,
+    _dir: xtest::TempDir,
     root: PathBuf,
 }
 
 impl Bed {
     fn new() -> Bed {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join("ws")).unwrap();
         Bed { _dir: dir, root }

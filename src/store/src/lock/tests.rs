@@ -17,7 +17,7 @@ fn is_free(found: impl Fn() -> Result<LockState, FileError>) {
 
 #[test]
 fn the_second_is_told_who_holds_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let me = Holder::this_process(dir.path(), dir.path());
     assert!(!me.boot_id.is_empty());
     assert_eq!(inspect_state(dir.path()).unwrap(), LockState::Free);
@@ -39,7 +39,7 @@ fn the_second_is_told_who_holds_it() {
 
 #[test]
 fn what_a_killed_holder_left_is_harmless() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let path = dir.path().join(LOCK_NAME);
     for left in ["{\"pid\":1}", "not json", ""] {
         std::fs::write(&path, left).unwrap();
@@ -74,7 +74,7 @@ fn only_a_process_that_can_be_seen_from_here_is_dead() {
 
 #[test]
 fn a_child_does_not_keep_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let me = Holder::this_process(dir.path(), dir.path());
     let lock = once_let_go(|| Lock::of_state(dir.path(), &me).ok());
     let mut child = std::process::Command::new("sleep")
@@ -91,7 +91,7 @@ fn a_child_does_not_keep_it() {
 
 #[test]
 fn the_folder_in_a_workspace_ignores_itself() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let mut me = Holder::this_process(dir.path(), dir.path());
     let lock = Lock::of_workspace(dir.path(), &me).unwrap();
     me.socket = Some("/run/x.sock".to_owned());
@@ -106,7 +106,7 @@ fn the_folder_in_a_workspace_ignores_itself() {
 
 #[test]
 fn a_workspace_stays_held_though_its_folder_is_cleaned_away() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let me = Holder::this_process(dir.path(), dir.path());
     let mut lock = Lock::of_workspace(dir.path(), &me).unwrap();
     assert!(!lock.is_lost());
@@ -131,7 +131,7 @@ fn a_workspace_stays_held_though_its_folder_is_cleaned_away() {
 
 #[test]
 fn a_lock_is_not_put_back_into_another_directory_or_over_another_engine() {
-    let above = tempfile::tempdir().unwrap();
+    let above = xtest::tempdir();
     let place = above.path().join("workspace");
     std::fs::create_dir(&place).unwrap();
     let me = Holder::this_process(&place, &place);
@@ -154,7 +154,7 @@ fn a_lock_is_not_put_back_into_another_directory_or_over_another_engine() {
 
 #[test]
 fn a_link_in_its_place_is_not_followed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     std::os::unix::fs::symlink("/dev/null", dir.path().join(LOCK_NAME)).unwrap();
     let me = Holder::this_process(dir.path(), dir.path());
     assert!(matches!(

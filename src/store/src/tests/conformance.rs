@@ -16,7 +16,7 @@ fn on_both(test: impl Fn(&mut dyn FnMut() -> Box<dyn Store>)) {
         memory.restart().unwrap();
         Box::new(memory.clone())
     });
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     test(&mut || Box::new(open(dir.path())));
 }
 
@@ -261,7 +261,7 @@ fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
     use crate::model::schedule::{SlotRow, SlotStatus};
     use crate::table::{Rows, Table};
 
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     let row = |from: i64| SlotRow {
         from: Timestamp::from_millis(from),

@@ -58,7 +58,7 @@ fn known(store: &dyn Store) -> usize {
 
 #[test]
 fn a_forgotten_run_leaves_its_counts_and_nothing_else() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     let large = batch(vec![
         Write::Spec(Arc::new(spec(1, 20_000))),
@@ -183,7 +183,7 @@ fn a_crash_while_runs_are_forgotten_loses_no_count_and_leaves_none_by_halves() {
 
 #[test]
 fn payloads_that_a_crash_left_are_swept_and_no_others() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     store
         .commit(&batch(vec![Write::Spec(Arc::new(spec(2, 20_000)))]))
@@ -202,7 +202,7 @@ fn payloads_that_a_crash_left_are_swept_and_no_others() {
 
 #[test]
 fn a_store_that_counted_nothing_is_counted_when_it_is_opened() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     for n in 1..=3 {
         store.commit(&accepted(n)).unwrap();
@@ -238,7 +238,7 @@ fn a_store_that_counted_nothing_is_counted_when_it_is_opened() {
 
 #[test]
 fn counts_of_long_past_days_and_hours_go() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     store.commit(&accepted(1)).unwrap();
     store.commit(&batch(vec![finished(1)])).unwrap();
@@ -279,7 +279,7 @@ fn shrunk(store: &dyn Store) {
 
 #[test]
 fn compacting_gives_space_back_and_changes_nothing_else() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     shrunk(&store);
     let held = |store: &dyn Store| {
@@ -309,7 +309,7 @@ fn compacting_gives_space_back_and_changes_nothing_else() {
 
 #[test]
 fn a_compaction_that_is_interrupted_anywhere_leaves_one_whole_database() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     shrunk(&store);
     let all = counted(&store);
@@ -321,7 +321,7 @@ fn a_compaction_that_is_interrupted_anywhere_leaves_one_whole_database() {
     let store = open(dir.path());
     assert!(!other.exists());
     // After the names were exchanged.
-    let aside = tempfile::tempdir().unwrap();
+    let aside = xtest::tempdir();
     for part in fs::read_dir(&named).unwrap() {
         let part = part.unwrap();
         if part.file_type().unwrap().is_file() {

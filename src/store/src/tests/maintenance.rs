@@ -57,7 +57,7 @@ fn payload_file(dir: &Path) -> PathBuf {
 
 #[test]
 fn a_sound_store_is_counted_and_left_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     let before = fs::read(dir.path().join("db/db")).unwrap();
     let report = verify(dir.path()).unwrap();
@@ -83,7 +83,7 @@ fn a_sound_store_is_counted_and_left_as_it_is() {
 
 #[test]
 fn an_engine_keeps_others_out_and_info_still_answers() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path()).unwrap();
     assert!(info(dir.path()).unwrap().in_use);
     assert!(matches!(verify(dir.path()), Err(StoreError::Busy { .. })));
@@ -100,7 +100,7 @@ fn an_engine_keeps_others_out_and_info_still_answers() {
 
 #[test]
 fn damage_of_one_payload_is_told_and_stops_nothing_else() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     fs::write(payload_file(dir.path()), "{}").unwrap();
     fs::write(
@@ -126,7 +126,7 @@ fn damage_of_one_payload_is_told_and_stops_nothing_else() {
 
 #[test]
 fn lost_commits_are_found_out() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     let kept = dir.path().join("kept");
     fs::create_dir_all(kept.join("blobs")).unwrap();
@@ -150,7 +150,7 @@ fn lost_commits_are_found_out() {
 
 #[test]
 fn a_store_that_is_gone_is_not_replaced_by_an_empty_one() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     fs::remove_dir_all(dir.path().join("db")).unwrap();
     for _ in 0..2 {
@@ -165,7 +165,7 @@ fn a_store_that_is_gone_is_not_replaced_by_an_empty_one() {
 
 #[test]
 fn a_newer_store_is_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     let witness = dir.path().join("witness");
     fs::write(&witness, "workerctl-store 2 in other words").unwrap();
@@ -185,7 +185,7 @@ fn a_newer_store_is_left_alone() {
 
 #[test]
 fn a_lost_witness_is_written_anew() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     fs::remove_file(dir.path().join("witness")).unwrap();
     assert_ne!(verify(dir.path()).unwrap().fault_count, 0);
@@ -195,7 +195,7 @@ fn a_lost_witness_is_written_anew() {
 
 #[test]
 fn an_interrupted_creation_is_begun_again() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     fs::create_dir(dir.path().join("db.new")).unwrap();
     fs::write(dir.path().join("db.new/conf"), "half").unwrap();
     open(dir.path()).unwrap().commit(&accepted(1)).unwrap();
@@ -211,7 +211,7 @@ fn an_interrupted_creation_is_begun_again() {
 
 #[test]
 fn a_snapshot_that_was_interrupted_does_not_close_the_store() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     let unfinished = dir.path().join("db/snap.FFFFFFFFFFFFFFFF.generating");
     for left in ["", "half of a snapshot"] {
@@ -263,7 +263,7 @@ fn threads() -> Threads {
 
 #[test]
 fn a_damaged_store_is_moved_aside_and_built_again_from_threads() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     filled(dir.path());
     let refused = rebuild(dir.path(), small(), &mut threads()).unwrap_err();
     assert!(matches!(refused, StoreError::Refused { .. }), "{refused}");
@@ -315,7 +315,7 @@ fn a_rebuild_that_fails_leaves_no_store() {
             }))
         }
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let payloads = dir.path().join("payload");
     let failed = rebuild(dir.path(), small(), &mut Failing(payloads.clone()));
     assert!(

@@ -410,7 +410,7 @@ proptest! {
     ) {
         let memory = MemoryStore::new();
         play(&history, &mut || Box::new(memory.clone()));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         let options = OpenOptions { reserve_bytes: 0, ..OpenOptions::default() };
         play(&history, &mut || Box::new(SledStore::open(dir.path(), options).unwrap()));
         let report = crate::maintenance::verify(dir.path()).unwrap();

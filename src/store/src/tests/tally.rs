@@ -187,7 +187,7 @@ fn the_newest_run_of_a_skill_is_known_until_it_is_forgotten() {
 
 #[test]
 fn a_store_of_a_version_that_counted_no_slots_is_counted_when_it_is_opened() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     let (row, mut ended) = ran(2);
     ended.outcome = Some(Outcome::Unknown { why: "w".into() });
@@ -227,7 +227,7 @@ fn a_store_of_a_version_that_counted_no_slots_is_counted_when_it_is_opened() {
 
 #[test]
 fn a_count_that_was_cut_off_begins_anew() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = xtest::tempdir();
     let store = open(dir.path());
     let (row, ended) = ran(2);
     let missed = SlotRow::one(instant("2026-01-01"), SlotStatus::Missed, at(1));

@@ -36,7 +36,7 @@ fn database(directory: &Path) -> PathBuf {
 
 #[test]
 fn a_batch_that_was_cut_off_anywhere_is_there_whole_or_not_at_all() {
-    let base = tempfile::tempdir().unwrap();
+    let base = xtest::tempdir();
     let (kept, used) = (base.path().join("kept"), base.path().join("used"));
     let store = open(&used);
     store.commit(&accepted(1)).unwrap();

@@ -12,14 +12,14 @@ use crate::thread::rebuild::rebuild;
 mod samples;
 
 struct Place {
-    root: tempfile::TempDir,
+    root: xtest::TempDir,
     dir: Arc<Directory>,
     spec: RunSpec,
     entries: Vec<Entry>,
 }
 
 fn place() -> Place {
-    let root = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
     let dir = Arc::new(Directory::open(root.path(), "workspace/threads").unwrap());
     let spec = samples::spec();
     let entries = samples::succeeded(&spec);
@@ -233,7 +233,7 @@ fn the_summary_is_replaced_and_the_directory_ignored() {
 
 #[test]
 fn a_directory_that_was_moved_away_is_made_anew() {
-    let root = tempfile::tempdir().unwrap();
+    let root = xtest::tempdir();
     let directories = Directories::new(root.path());
     let first = directories.get("a/b").unwrap();
     assert!(Arc::ptr_eq(&first, &directories.get("a/b").unwrap()));
@@ -254,7 +254,7 @@ fn a_directory_that_was_moved_away_is_made_anew() {
 #[test]
 fn the_first_runs_of_a_workspace_may_come_at_once() {
     for _ in 0..50 {
-        let place = tempfile::tempdir().unwrap();
+        let place = xtest::tempdir();
         let directory = Directory::open(place.path(), "threads").unwrap();
         let together = std::sync::Barrier::new(8);
         std::thread::scope(|scope| {

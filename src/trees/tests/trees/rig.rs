@@ -12,7 +12,7 @@ use workerctl_landing::ids::{Oid, RepoPath};
 use workerctl_trees::{Base, Overlay, Owner, PathChange, Start, Tree, Trees};
 
 pub(crate) struct Rig {
-    dir: tempfile::TempDir,
+    dir: xtest::TempDir,
     pub(crate) keep: Vec<String>,
     pub(crate) overlay: Vec<Overlay>,
     pub(crate) allow_filtered: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn empty() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = xtest::tempdir();
         fs::create_dir(dir.path().join("repo")).unwrap();
         let rig = Self {
             dir,

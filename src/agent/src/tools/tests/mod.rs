@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use xtest::TempDir;
 
 use super::{Bounds, BuiltIn, FileCall, FileReply, perform};
 
