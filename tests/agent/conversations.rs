@@ -86,7 +86,7 @@ fn another_attempt_is_told_why_the_one_before_failed() {
     assert_eq!(outcome(&shown)["kind"], "succeeded", "{shown:#}");
     assert_eq!(rig.asked(), 5);
     let first = |n: usize| super::text_of(&rig.server.requests()[n].body["messages"][0]["content"]);
-    assert!(!first(0).contains("The attempt before this one failed"));
+    assert!(!first(0).contains("The previous attempt failed"));
     let task = first(2);
     assert!(
         task.contains("The attempt before this one failed"),

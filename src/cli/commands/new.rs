@@ -56,7 +56,7 @@ pub(super) fn id(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "an id has lower-case letters, digits and dashes, begins with one of the former, and has at most {ID_CHARS_MAX}"
+            "an ID has at most {ID_CHARS_MAX} lower-case letters, digits and dashes, and does not begin with a dash"
         ))
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
     };
     if !write_new(&file, &text)? {
-        return Err(exists(format!("`{}` is there already", file.display())));
+        return Err(exists(format!("`{}` already exists", file.display())));
     }
     let shown = file
         .strip_prefix(&workspace)
@@ -103,7 +103,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             }
         }
     }
-    diagnostic::hint(&mut session.io.err, "`workerctl check` after every edit");
+    diagnostic::hint(&mut session.io.err, "run `workerctl check` after each edit");
     Ok(Exit::Ok)
 }
 
@@ -122,13 +122,13 @@ fn new_worker(
         .find(|worker| worker.id.eq_ignore_ascii_case(id));
     if let Some(worker) = taken {
         return Err(exists(format!(
-            "the worker `{}` is defined at {}",
+            "the worker `{}` is already defined at {}",
             worker.id, worker.defined_at
         )));
     }
     let text = format!(
         "\
-# What this worker is for, in a sentence.
+# Purpose of this worker, in one sentence.
 
 worker:
   id: {id}
@@ -141,7 +141,7 @@ execution:
   mode: on_demand
   max_runtime: 10m
 
-# Skills defined here; each file `skills/*.md` is a skill too.
+# Skills. Each file `skills/*.md` is a skill too.
 skills:
   - id: hello
     name: \"Hello\"
@@ -150,14 +150,14 @@ skills:
     timeout: 1m
     interface:
       inputs:
-        - {{name: name, type: string, default: world, min_length: 1, description: \"Who is greeted\"}}
+        - {{name: name, type: string, default: world, min_length: 1, description: \"Person to greet\"}}
       outputs:
         - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}-hello.md\"}}
-    # Nothing here names the one output, so what is printed becomes the report.
+    # The command does not write `report`, so its output becomes the report.
     run: |
       printf '# Hello\\n\\nHello, %s!\\n' {{name}}
     verification:
-      - description: \"the report has a greeting\"
+      - description: \"the report contains the greeting\"
         command: \"grep -qF -e {{name}} {{report}}\"
 ",
         title = title(id)
@@ -165,7 +165,7 @@ skills:
     Ok((workspace.join(definitions.new_worker(id)?), text))
 }
 
-/// The file of a new skill, where the worker has none of that id.
+/// Returns the file of a new skill.
 fn new_skill(
     workspace: &Path,
     definitions: &Definitions,
@@ -186,7 +186,7 @@ fn new_skill(
         .find(|one| one.address.eq_ignore_ascii_case(&address))
     {
         return Err(exists(format!(
-            "the skill `{address}` is defined at {}",
+            "the skill `{address}` is already defined at {}",
             taken.defined_at
         )));
     }
@@ -196,7 +196,7 @@ fn new_skill(
     Ok(skills.join(format!("{id}.md")))
 }
 
-/// A skill with a command.
+/// Returns a skill with a command.
 fn commanded(id: &str, title: &str, mutating: bool) -> String {
     format!(
         "\
@@ -210,22 +210,22 @@ skill:
   interface:
     outputs:
       - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{{worker}}-{id}.md\"}}
-  # Nothing here names the one output, so what is printed becomes the report.
+  # The command does not write `report`, so its output becomes the report.
   run: |
     printf '# {title}\\n\\nMade on %s.\\n' {{date}}
   verification:
-    - description: \"the report says when it was made\"
+    - description: \"the report contains its date\"
       command: \"grep -qF -e {{date}} {{report}}\"
 ---
 
 # {title}
 
-What this skill does, for whom, and how its result is checked.
+Purpose of this skill, its users, and how its result is verified.
 "
     )
 }
 
-/// A skill with instructions.
+/// Returns a skill with instructions.
 fn instructed(id: &str, title: &str, mutating: bool) -> String {
     format!(
         "\
@@ -238,14 +238,14 @@ skill:
   timeout: 15m
   # Maximum number of model turns. An attempt that reaches it fails.
   max_iterations: 10
-  # The only tools that it may call; without this line all that the skill is offered.
+  # Tools that the model may call. Default: all tools of the skill.
   # allowed-tools: [read_file, list_directory, glob, grep, \"Bash(git log:*)\"]
-  # What one run may spend, and how many runs there may be in a day.
+  # Limits for one run, and the number of runs per day.
   # budget: {{tokens: 200_000, per_day: {{runs: 10}}}}
   interface:
     outputs:
       - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{{worker}}-{id}.md\"}}
-  # A model is told these sentences; the commands hold it to them.
+  # The model sees the descriptions. The commands verify its result.
   verification:
     - description: \"the first line of the report is `# {title}`\"
       command: \"head -n 1 {{report}} | grep -qxF -e '# {title}'\"
@@ -253,9 +253,9 @@ skill:
 
 # {title}
 
-What the model is to do, step by step. Its inputs, its outputs and the checks above are told to it with the task.
+Describe here what the model has to do, step by step. It also receives the inputs, the outputs and the checks.
 
-Hand in the output `report` with `submit_output`. Its first line is `# {title}`.
+Submit the output `report` with `submit_output`. Its first line is `# {title}`.
 "
     )
 }

@@ -40,7 +40,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "Engine configuration.", &
     key("blocked_hours", HOURS, "hours (0 to 23) without slots: `[2, 3]`, `\"22-5\"`; a schedule's own value wins").default(Value("[]")),
     key("workers", Map(&CONFIG_WORKERS), "where workers are read from").see("workers", "configuration.md#workers"),
     key("skills", Map(&CONFIG_SKILLS), "skill directories outside of workers").see("skill files", "skill-files.md"),
-    key("protected_files", List(&String), "more patterns of files that runs change only with `approval_required`; `!CLAUDE.md` is an exception").see("protected files", "configuration.md#protected-files").never_null().default(Value("[]")),
+    key("protected_files", List(&String), "more patterns of files that runs change only with `approval_required`; a pattern such as `!CLAUDE.md` makes an exception").see("protected files", "configuration.md#protected-files").never_null().default(Value("[]")),
     key("mcp", Map(&CONFIG_MCP), "MCP server").see("MCP", "mcp.md"),
     key("web", Map(&CONFIG_WEB), "web UI").see("web UI", "web.md"),
     key("access", Map(&CONFIG_ACCESS), "roles of users other than root and the engine's user").see("access", "configuration.md#access"),
@@ -96,7 +96,7 @@ pub(crate) static CONFIG_WORKERS: Table = table("Workers", "Where workers are re
 /// `skills` of workerctl.yaml.
 pub(crate) static CONFIG_SKILLS: Table = table("Skills", "Skill directories outside of workers.", &[
     key("families", SOME_FAMILIES, "directories in workspace and home whose `skills/` are read, in this order; `[]`: none").never_null().default(Value("[.agents, .agent, .claude, .wave]")),
-    key("personal", Flag, "read those of the home directory").default(Value("true")),
+    key("personal", Flag, "read skills of the home directory").default(Value("true")),
     key("roots", List(&AnyOf(&[String, Map(&CONFIG_SKILL_ROOT)])), "more skill directories, searched last: paths, or `{path, dialect, trusted}`").never_null().default(Value("[]")),
     key("untrusted", SOME_FAMILIES, "`families` whose skills in the workspace cannot be used until `workerctl skill trust`; all, if this value is invalid or no valid configuration is known")
         .never_null().default(Value("[]")),

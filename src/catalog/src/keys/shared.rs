@@ -177,7 +177,7 @@ pub(crate) static NETWORK: Table = table("Network", "Allowed network access.", &
 /// The `limits` map of the configuration, a worker or a skill.
 pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "Resource limits of one command.", &[
     key("processes", Whole(1, PROCESSES_MAX),
-        "concurrent processes, 1 to 4,194,304; zombies with a live parent count, threads do not").default(Value("1000")),
+        "concurrent processes, 1 to 4,194,304, without threads; a zombie counts if its parent is alive").default(Value("1000")),
     key("written", Size, "bytes written to disks, 1 KiB to 1,024 TiB").default(Value("32GiB")),
 ]).refuses("restriction-malformed");
 

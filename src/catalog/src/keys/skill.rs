@@ -31,7 +31,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("mutating", Flag, "changes the repository: runs in a worktree, fires hooks, lands a commit").default(Value("false")),
     key("idempotent", Flag, "may be started again after a crash or failure").see("after a crash", "checks-retries.md#after-a-crash")
         .default(Told("`true` unless `mutating`")),
-    key("on_crash", Words(&["verify", "restore"]), "after a crash of a non-idempotent run: `verify` its work, or `restore` (end as `unknown`)").default(Value("verify")),
+    key("on_crash", Words(&["verify", "restore"]), "after a crash of a non-idempotent run: `verify` its work, or `restore`: nothing lands and it ends as `unknown`").default(Value("verify")),
     key("timeout", Duration, "time limit of one attempt's command").default(WORKERS),
     key("max_runtime", Duration, "time limit of all attempts, from first execution to end of verification").default(WORKERS),
     key("limits", Map(&LIMITS), "resource limits per command, check and hook; the innermost value of each key applies").see("limits", "skill.md#limits").default(WORKERS),
@@ -45,7 +45,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("hooks", Map(&HOOKS), "hooks, after the worker's").see("hooks", "skill.md#hooks"),
     key("commit", Map(&COMMIT), "commit settings").see("commits", "skill.md#commits").default(WORKERS),
     INSTRUCTIONS,
-    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker, unless the worker names another program. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker. If the worker names another program, its keys are not used. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
     key("model", Text, "model alias; `preferred_model` wins").and_kept(),
     key("sandbox", SANDBOXES, "sandbox of commands: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "sandbox.md").default(WORKERS).and_kept(),
     key("branch", BRANCHES, "branch that results land on: its name, or `{name, create}`").see("branch", PLACEMENT).default(WORKERS),
@@ -53,7 +53,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("local", LOCALS, "checkout paths, such as `.env`, provided in the worktree").default(WORKERS),
     key("parallel", Flag, "run concurrently with other mutating runs of the repository").default(Value("false")),
     key("push", Text, "remote to push landed results to; `true`: `origin`").default(WORKERS),
-    key("filtered", Words(&["stored"]), "`stored`: allow files with git filters, as git stores them"),
+    key("filtered", Words(&["stored"]), "`stored`: allow files with git filters; the worktree contains them unfiltered, as git stores them"),
     key("workerctl", Flag, "allow its commands to call the engine (otherwise refused) and use Unix sockets")
         .see("access", "../operations.md#access").default(Value("false")),
     key("approval", Map(&APPROVAL), "approval settings: `{before, expires}`").see("approval", "skill.md#approval").default(WORKERS),

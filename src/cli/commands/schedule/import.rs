@@ -208,7 +208,7 @@ fn exists(message: String) -> Diagnostic {
 }
 
 fn is_there(path: &Path) -> Diagnostic {
-    exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
+    exists(format!("`{}` already exists", path.display())).hint("`--force` replaces it")
 }
 
 /// Errors of what was written, as `check` finds them.

@@ -1,4 +1,4 @@
-//! What a model is told before its first turn: instructions, then the task with its inputs as data.
+//! First message of a model: instructions, then the task with its inputs as data.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,13 +14,14 @@ use crate::model::agent::AgentSpec;
 use crate::model::evidence::Verdict;
 use crate::model::spec::OutputKind;
 
-/// Bytes of what one failed check printed.
+/// Maximum size of the output of one failed check, in bytes.
 const EVIDENCE_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of all files of `context` together.
+/// Maximum total size of the files of `context`, in bytes.
 const CONTEXT_BYTES_MAX: usize = 128 * 1024;
 
-/// Instructions and task of a run. What never changes from run to run stands first, so that servers can keep it.
+/// Returns the instructions and the task of a run. The part that is the same in each run is first, so that servers can
+/// cache it.
 pub(super) fn of(
     performer: &Performer,
     work: &Work,
@@ -42,7 +43,7 @@ pub(super) fn of(
     }
 }
 
-/// The same as one text, for a program that has tools of its own; `outputs` is where its files are.
+/// Returns them as one text, for an agent program, which has its own tools; `outputs` is the directory of its output files.
 pub(super) fn of_program(
     performer: &Performer,
     work: &Work,
@@ -51,7 +52,7 @@ pub(super) fn of_program(
 ) -> String {
     let mut text = agent.instructions.trim().to_owned();
     if let Some(directory) = agent.files_directory.as_deref().map(Path::new) {
-        text.push_str("\n\nFiles that belong to these instructions; read one when you need it:\n");
+        text.push_str("\n\nFiles of these instructions; read a file when you need it:\n");
         for file in &agent.files {
             let path = directory.join(&file.path);
             let _ = writeln!(text, "- {}: {}", path.display(), file.description);
@@ -83,7 +84,7 @@ fn task(
         );
     let _ = writeln!(
         text,
-        "Carry out `{}` ({}) now. No user reads along or answers questions. Decide yourself, and report at the end \
+        "Carry out `{}` ({}) now. No user follows this run or answers questions. Decide yourself. At the end, report \
          what you did and what you could not do. Today is {date} ({}).",
         spec.skill, spec.title, spec.zone
     );
@@ -113,20 +114,20 @@ fn task(
         .map(|check| check.description.as_str())
         .collect();
     if !checks.is_empty() {
-        text.push_str("\nAfterwards it is checked:\n");
+        text.push_str("\nThese checks run after your work:\n");
         for check in checks {
             let _ = writeln!(text, "- {check}");
         }
     }
     if let Some(failure) = &work.run.facts.last_failure {
-        let _ = writeln!(text, "\nThe attempt before this one failed: {failure}");
+        let _ = writeln!(text, "\nThe previous attempt failed: {failure}");
         evidence(work, &mut text);
     }
     let masked = performer.logs.of(work);
     masked.masker().mask_text(&text).into_owned()
 }
 
-/// The files of `context`, as far as there is room.
+/// Returns the files of `context`, up to the maximum size.
 fn context(agent: &AgentSpec, tools: &Tools<'_>) -> String {
     let mut text = String::new();
     for path in &agent.context {
@@ -134,7 +135,7 @@ fn context(agent: &AgentSpec, tools: &Tools<'_>) -> String {
         if left == 0 {
             let _ = writeln!(
                 text,
-                "[`{path}` is left out: there is no room for more context]"
+                "[`{path}` is omitted: the context has reached its maximum size]"
             );
             continue;
         }
@@ -169,7 +170,7 @@ fn input(work: &Work, agent: &AgentSpec) -> String {
     for (name, value) in &work.spec.inputs {
         let value = if work.spec.sensitive.contains(name) {
             let variable = format!("WORKERCTL_INPUT_{}", name.replace('-', "_"));
-            serde_json::Value::String(format!("secret: commands find it in ${variable}"))
+            serde_json::Value::String(format!("secret: commands read it from ${variable}"))
         } else {
             value.to_json()
         };
@@ -183,13 +184,13 @@ fn outputs(work: &Work, files: Option<&Path>, text: &mut String) {
     if spec.outputs.is_empty() {
         return;
     }
-    text.push_str("\nOutputs that are expected:\n");
+    text.push_str("\nExpected outputs:\n");
     for (place, output) in spec.outputs.iter().enumerate() {
         let kind = output.kind.name();
         let _ = match (&output.path, output.kind) {
             (Some(path), _) if files.is_some() && spec.stdout_to == Some(place) => writeln!(
                 text,
-                "- {} ({kind}): your last answer, and nothing but it, becomes this file, unless you write `{}` yourself",
+                "- {} ({kind}): your last answer becomes this file unchanged, unless you write `{}` yourself",
                 output.name,
                 written_to(files, path)
             ),
@@ -201,13 +202,13 @@ fn outputs(work: &Work, files: Option<&Path>, text: &mut String) {
             ),
             (Some(path), _) if spec.stdout_to == Some(place) => writeln!(
                 text,
-                "- {} ({kind}), kept as `{path}`: hand it in with `submit_output`; otherwise your last answer, and \
-                 nothing but it, becomes this file",
+                "- {} ({kind}), saved as `{path}`: submit it with `submit_output`; otherwise your last answer \
+                 becomes this file unchanged",
                 output.name
             ),
             (Some(path), _) => writeln!(
                 text,
-                "- {} ({kind}), kept as `{path}`: hand it in with `submit_output`",
+                "- {} ({kind}), saved as `{path}`: submit it with `submit_output`",
                 output.name
             ),
             (None, OutputKind::Console) => {
@@ -218,13 +219,14 @@ fn outputs(work: &Work, files: Option<&Path>, text: &mut String) {
     }
 }
 
-/// Where a program writes an output.
+/// Returns the path at which an agent program writes an output.
 fn written_to(files: Option<&Path>, path: &str) -> String {
     let at = files.map_or_else(|| path.into(), |files| files.join(path));
     at.display().to_string()
 }
 
-/// What failed checks of the attempt before have printed: the name of a check does not tell what is wrong.
+/// Appends the output of the failed checks of the previous attempt, because the name of a check does not say what is
+/// wrong.
 fn evidence(work: &Work, text: &mut String) {
     let checks = work
         .entries
