@@ -88,10 +88,7 @@ fn another_attempt_is_told_why_the_one_before_failed() {
     let first = |n: usize| super::text_of(&rig.server.requests()[n].body["messages"][0]["content"]);
     assert!(!first(0).contains("The previous attempt failed"));
     let task = first(2);
-    assert!(
-        task.contains("The attempt before this one failed"),
-        "{task}"
-    );
+    assert!(task.contains("The previous attempt failed"), "{task}");
     assert!(task.contains("whole"), "{task}");
     // It begins anew: in a tree without the report.
     assert!(

@@ -61,7 +61,7 @@ pub(crate) static CHECK: Table = table("Check", "A check: a command or a manual 
     key("description", String, "what it verifies"),
     key("must_pass", Flag, "failure fails the run; `false`: only a warning").default(Value("true")),
     key("timeout", Duration, "time limit").default(Millis(CHECK_TIMEOUT_MS)),
-    key("when", String, "`always` or `exists`; anything else: `always`"),
+    key("when", String, "read for compatibility: the check always runs; a value other than `always` and `exists` is a warning"),
     kept("max"),
     kept("min"),
 ]);
