@@ -85,7 +85,7 @@ fn what_was_streamed_of_a_cut_answer_is_counted_in_every_dialect() {
         let shown = rig.ran(&["mrr"]);
         assert_eq!(outcome(&shown)["kind"], "succeeded", "{name}: {shown:#}");
         let spent = spent(&shown);
-        // One dialect tells of one token at the start.
+        // One protocol reports one token at the start.
         let output = spent["tokens"]["output"].as_u64().unwrap() - 250;
         assert!(
             (tokens..=tokens.max(1)).contains(&output),
@@ -102,7 +102,7 @@ fn what_was_streamed_of_a_cut_answer_is_counted_in_every_dialect() {
             output,
             "{name}: {spent}"
         );
-        // The request is counted too, by what the server told or by its size.
+        // The request is counted too, by the report of the server or by its size.
         let input = spent["tokens"]["input"].as_u64().unwrap();
         assert!(input > 1_100, "{name}: {spent}");
         let estimated = spent["estimated_tokens"].as_u64().unwrap();

@@ -15,9 +15,11 @@ pub(super) struct Filling<'s> {
     pub(super) root: &'s Value,
     /// What may still be added.
     pub(super) left: usize,
+    /// How many more times a subschema may be applied.
+    pub(super) steps_left: usize,
 }
 
-/// The defaults add more than one input may hold.
+/// The defaults add more than one input may hold, or take too long.
 pub(super) struct TooMany;
 
 impl<'s> Filling<'s> {
@@ -31,6 +33,7 @@ impl<'s> Filling<'s> {
         let Value::Object(keys) = schema else {
             return Ok(());
         };
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(TooMany)?;
         if depth > DEPTH_MAX {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! Validates a value against a checked schema.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -15,10 +16,12 @@ const FAULTS_MAX: usize = 50;
 const SHOWN_MAX: usize = 60;
 
 /// One validation of one value.
-#[derive(Clone)]
 pub(super) struct Validation<'s> {
     root: &'s Value,
     patterns: &'s Patterns,
+    /// How many more times a subschema may be applied. Alternatives that lead back to the schema would otherwise double
+    /// the time with each level of the value.
+    steps_left: &'s Cell<usize>,
     /// JSON Pointer to the part that is validated.
     at: String,
     faults: Vec<InputFault>,
@@ -26,25 +29,30 @@ pub(super) struct Validation<'s> {
 }
 
 impl<'s> Validation<'s> {
-    pub(super) fn new(root: &'s Value, patterns: &'s Patterns) -> Validation<'s> {
+    pub(super) fn new(
+        root: &'s Value,
+        patterns: &'s Patterns,
+        steps_left: &'s Cell<usize>,
+    ) -> Validation<'s> {
         Validation {
             root,
             patterns,
+            steps_left,
             at: String::new(),
             faults: Vec::new(),
             faults_max: FAULTS_MAX,
         }
     }
 
-    /// Returns what is wrong with a value.
-    pub(super) fn faults(mut self, value: &Value) -> Vec<InputFault> {
+    /// Returns what is wrong with a value; `None` if no steps are left.
+    pub(super) fn faults(mut self, value: &Value) -> Option<Vec<InputFault>> {
         self.apply(self.root, value);
-        self.faults
+        (self.steps_left.get() > 0).then_some(self.faults)
     }
 
     /// Returns true if a value satisfies a subschema.
     fn is_valid(&self, schema: &'s Value, value: &Value) -> bool {
-        let mut trial = Validation::new(self.root, self.patterns);
+        let mut trial = Validation::new(self.root, self.patterns, self.steps_left);
         trial.faults_max = 1;
         trial.apply(schema, value);
         trial.faults.is_empty()
@@ -60,7 +68,9 @@ impl<'s> Validation<'s> {
     }
 
     fn apply(&mut self, schema: &'s Value, value: &Value) {
-        if self.faults.len() >= self.faults_max {
+        let steps_left = self.steps_left.get().saturating_sub(1);
+        self.steps_left.set(steps_left);
+        if self.faults.len() >= self.faults_max || steps_left == 0 {
             return;
         }
         let keys = match schema {

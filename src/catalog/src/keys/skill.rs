@@ -45,7 +45,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("hooks", Map(&HOOKS), "hooks, after the worker's").see("hooks", "skill.md#hooks"),
     key("commit", Map(&COMMIT), "commit settings").see("commits", "skill.md#commits").default(WORKERS),
     INSTRUCTIONS,
-    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker. If the worker names another program, its keys are not used. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker. If the worker names another program, the worker's keys are not used. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
     key("model", Text, "model alias; `preferred_model` wins").and_kept(),
     key("sandbox", SANDBOXES, "sandbox of commands: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "sandbox.md").default(WORKERS).and_kept(),
     key("branch", BRANCHES, "branch that results land on: its name, or `{name, create}`").see("branch", PLACEMENT).default(WORKERS),

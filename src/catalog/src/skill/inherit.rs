@@ -171,11 +171,35 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Only instructions are held to `input_schema`; a command has its interface.
+    /// Checks `input_schema`, and warns of keys that only skills with instructions use.
     pub(super) fn check_input_schema(&self, run: &RunText, report: &mut Report) {
-        let schema = self.layers.get("input_schema");
-        if let Some(schema) = schema.filter(|_| *run == RunText::Instructions) {
-            // What stands against it is an error, which rejects the skill.
-            input_schema::read(schema, report);
+        if *run == RunText::Instructions {
+            if let Some(schema) = self.layers.get("input_schema") {
+                // An error rejects the skill.
+                input_schema::read(schema, report);
+            }
+            return;
+        }
+        for (key, hint) in [
+            (
+                "input_schema",
+                "declare the inputs in `interface: {inputs: […]}`",
+            ),
+            (
+                "max_iterations",
+                "remove it, or limit the command with `timeout`",
+            ),
+        ] {
+            if let Some(view) = self.layers.written(key) {
+                report.warning(
+                    "instructions-only",
+                    view.key_place(),
+                    format!(
+                        "`{key}` has no effect: the skill has a command instead of instructions"
+                    ),
+                    hint,
+                );
+            }
         }
     }
 

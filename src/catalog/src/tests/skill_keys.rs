@@ -316,6 +316,19 @@ fn hooks_of_a_skill_that_is_not_mutating_are_told_to_be_without_effect() {
 }
 
 #[test]
+fn keys_of_instructions_have_no_effect_on_a_command() {
+    for (key, hint) in [
+        ("input_schema: {type: object}", "`interface:"),
+        ("max_iterations: 3", "`timeout`"),
+    ] {
+        let skill = format!(
+            "worker: {{id: w}}\nskills:\n  - {{id: a, description: d, run: date, {key}}}\n"
+        );
+        check_worker(&skill, ("instructions-only", WARNING, 3, 40, hint));
+    }
+}
+
+#[test]
 fn lists_of_tools_that_are_not_understood_reject_the_skill() {
     let row = |path: &str, list: &str| {
         let keys = format!("name: a\ndescription: d\n{list}\n");
