@@ -101,3 +101,51 @@ fn pages_and_messages_use_the_words_of_the_field() {
     }
     violations.none();
 }
+
+/// Returns the number of words outside of code: a code span is one word, and blocks of code have none.
+fn word_count(page: &str) -> usize {
+    let mut is_code = false;
+    let prose = page.lines().filter(|line| {
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    });
+    prose
+        .map(|line| {
+            let text: String = line
+                .split('`')
+                .enumerate()
+                .map(|(at, part)| if at % 2 == 0 { part } else { "code" })
+                .collect();
+            text.split_whitespace()
+                .filter(|word| word.chars().any(char::is_alphanumeric))
+                .count()
+        })
+        .sum()
+}
+
+/// Users find what they need in pages of at most 2,500 words, 30,000 together. Tables of contents do not count, and
+/// neither do the lists of all options and of all problems, which are looked up by name.
+#[test]
+fn pages_for_users_are_short() {
+    const LISTS: [&str; 4] = [
+        "docs/README.md",
+        "docs/SUMMARY.md",
+        "docs/reference/cli.md",
+        "docs/reference/problems.md",
+    ];
+    let mut violations = Violations::default();
+    let mut total = 0;
+    let pages = files()
+        .into_iter()
+        .filter(|path| is_user_page(path) && !LISTS.contains(&path.as_str()));
+    for path in pages {
+        let count = word_count(&std::fs::read_to_string(root().join(&path)).unwrap());
+        total += count;
+        if count > 2_500 {
+            violations.add(&path, 1, format_args!("{count} words are too many"));
+        }
+    }
+    assert!((15_000..=30_000).contains(&total), "{total} words");
+    violations.none();
+}

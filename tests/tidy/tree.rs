@@ -207,7 +207,7 @@ fn documented_problem_codes_are_those_of_the_code() {
 /// A page that says which test shows a promise is only worth something while that test is there.
 #[test]
 fn every_test_that_a_page_names_exists() {
-    const PAGES: [&str; 2] = ["docs/dev/reliability.md", "docs/threat-model.md"];
+    const PAGES: [&str; 2] = ["docs/dev/reliability.md", "docs/dev/threat-model.md"];
     let tests: BTreeSet<&str> = rust_files()
         .iter()
         .flat_map(|file| file.all.windows(2))
@@ -240,7 +240,7 @@ fn every_test_that_a_page_names_exists() {
 /// Each row of the threat model's tables has at least one test in its last cell.
 #[test]
 fn every_row_of_the_threat_model_names_a_test() {
-    const PAGE: &str = "docs/threat-model.md";
+    const PAGE: &str = "docs/dev/threat-model.md";
     let page = std::fs::read_to_string(root().join(PAGE)).unwrap();
     let mut violations = Violations::default();
     let rows = page.lines().enumerate();

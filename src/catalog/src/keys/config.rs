@@ -64,7 +64,7 @@ pub(crate) static CONFIG_COMMIT: Table = table("ConfigCommit", "Commits of runs.
 
 /// `threads` of workerctl.yaml.
 pub(crate) static CONFIG_DIRECTORY: Table = table("Directory", "A directory.", &[
-    key("directory", String, "path relative to the workspace").default(Value("workspace/threads")),
+    key("directory", String, "directory of the run logs, relative to the workspace").default(Value("workspace/threads")),
 ]);
 
 /// `metrics` of workerctl.yaml.
@@ -81,7 +81,7 @@ pub(crate) static CONFIG_TREES: Table = table("Trees", "Limits of worktrees.", &
 
 /// `retention` of workerctl.yaml.
 pub(crate) static CONFIG_RETENTION: Table = table("Retention", "How long data is kept.", &[
-    key("runs", Duration, "how long ended runs are kept, with journal and thread; at least `2d`").default(Value("90d")),
+    key("runs", Duration, "how long ended runs and their logs are kept; at least `2d`").default(Value("90d")),
     key("runs_min", Whole(0, RUNS_MIN_MAX), "newest runs of each skill kept regardless of age").default(Value("20")),
     key("approvals", Duration, "how long approved or denied runs are kept; at least `runs`").default(Value("365d")),
     key("threads", Size, "maximum total size, at least twice `output_bytes_max`; beyond it, the oldest runs are deleted early").default(Value("10GiB")),
@@ -98,7 +98,7 @@ pub(crate) static CONFIG_SKILLS: Table = table("Skills", "Skill directories outs
     key("families", SOME_FAMILIES, "directories in workspace and home whose `skills/` are read, in this order; `[]`: none").never_null().default(Value("[.agents, .agent, .claude, .wave]")),
     key("personal", Flag, "read skills of the home directory").default(Value("true")),
     key("roots", List(&AnyOf(&[String, Map(&CONFIG_SKILL_ROOT)])), "more skill directories, searched last: paths, or `{path, dialect, trusted}`").never_null().default(Value("[]")),
-    key("untrusted", SOME_FAMILIES, "`families` whose skills in the workspace cannot be used until `workerctl skill trust`; all, if this value is invalid or no valid configuration is known")
+    key("untrusted", SOME_FAMILIES, "`families` whose skills in the workspace need `workerctl skill trust` before use. If this value is invalid, or no valid configuration is known, all need it")
         .never_null().default(Value("[]")),
 ]);
 
@@ -131,7 +131,7 @@ pub(crate) static CONFIG_MCP_HTTP: Table = table("McpHttp", "MCP over HTTP.", &[
 
 /// `web` of workerctl.yaml.
 pub(crate) static CONFIG_WEB: Table = table("Web", "Web UI.", &[
-    key("listen", String, "loopback address of the web UI, such as `127.0.0.1:8930`").default(Told("only while `workerctl web` runs")),
+    key("listen", String, "loopback address of the web UI, such as `127.0.0.1:8930`").default(Told("a free port, only while `workerctl web` runs")),
     key("read_only", Flag, "refuse all changes; an invalid value means `true`").default(Value("false")),
 ]);
 

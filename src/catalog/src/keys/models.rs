@@ -14,34 +14,34 @@ const INPUT_PRICE: super::DefaultValue = Told("`input`");
 pub(crate) static AGENT: Table = table("AgentMap", "Agent program that executes instructions.", &[
     key("cli", Words(&["claude", "codex", "opencode", "gemini", "qwen", "generic", "none"]), "`claude`, `codex`, `opencode`, `gemini`, `qwen`, `generic` (set the keys below) or `none` (use `models`)"),
     key("binary", String, "name on the engine's `PATH`, or absolute path").default(Told("the name of `cli`")),
-    key("model", String, "model name for the program").default(Told("`execution.model` or `preferred_model`, unless an alias of `models`")),
+    key("model", String, "model name for the program").default(Told("`preferred_model`, else `execution.model`, unless it is the name of an entry in `models`")),
     key("base_url", ADDRESS, "server to use instead of the program's own"),
     key("key", KEY_SOURCE, "location of the API key, as in `models`"),
-    key("login", Words(&["own", "host"]), "`own`: no login; `host`: copy the login of the engine's user into the run, and copy it back if it was refreshed").default(Told("`own`")),
+    key("login", Words(&["own", "host"]), "`own`: the program has an empty home and no login, so set `key`; `host`: copy the login of the engine's user into the run, and copy it back if it was refreshed").default(Told("`own`")),
     key("args", TEXTS, "additional arguments"),
     key("env", Named(&super::Form::Text), "additional variables; secrets belong in the skill's `env`"),
     key("may_be_denied", TEXTS, "tools whose refusal does not fail the attempt"),
     key("silence", Duration, "longest time without output, at least `1s`").default(Millis(PROGRAM_SILENCE_MS)),
-    key("prompt", Words(&["stdin", "argument", "file"]), "`generic`: how the prompt is passed: on `stdin`, or as `argument` (its text) or `file` (a path), which replaces `{prompt}` in `args`").default(Told("`stdin`")),
+    key("prompt", Words(&["stdin", "argument", "file"]), "`generic`: `stdin`: the prompt is standard input; `argument`: its text replaces `{prompt}` in `args`; `file`: the path of a file that contains it replaces `{prompt}`").default(Told("`stdin`")),
     key("output", Words(&["text", "json", "jsonl"]), "`generic`: `text`, `json` or `jsonl`").default(Told("`text`")),
     key("done", Map(&AGENT_DONE), "`generic`: event that ends the work").default(Told("the last event")),
     key("result", String, "`generic`: JSON pointer to the answer"),
-    key("failure", String, "`generic`: JSON pointer to an error; missing, null, false or empty: none"),
+    key("failure", String, "`generic`: JSON pointer to an error; there is no error if it is missing, null, false or empty"),
     key("denials", String, "`generic`: JSON pointer to the list of refused tools"),
     key("usage", Map(&AGENT_USAGE), "`generic`: JSON pointers to tokens and cost"),
 ]).refuses(KEY_REFUSED);
 
 /// `done` of a described program.
 pub(crate) static AGENT_DONE: Table = table("AgentDoneMap", "The event that ends the work.", &[
-    key("at", String, "JSON pointer").required(),
-    key("is", super::Form::Text, "expected value").required(),
+    key("at", String, "`generic`: JSON pointer to the field that marks the final event").required(),
+    key("is", super::Form::Text, "`generic`: value of this field in the final event").required(),
 ]).refuses(KEY_REFUSED);
 
 /// `usage` of a described program.
 pub(crate) static AGENT_USAGE: Table = table("AgentUsageMap", "JSON pointers to tokens and cost.", &[
-    key("input", String, "request tokens"),
-    key("output", String, "answer tokens"),
-    key("cost", String, "cost in dollars"),
+    key("input", String, "JSON pointer to the number of input tokens"),
+    key("output", String, "JSON pointer to the number of output tokens"),
+    key("cost", String, "JSON pointer to the cost in dollars"),
 ]).refuses(KEY_REFUSED);
 
 /// A model of workerctl.yaml.
@@ -58,18 +58,18 @@ pub(crate) static CONFIG_MODEL: Table = table("ModelMap", "A model.", &[
 
 /// `timeouts` of a model.
 pub(crate) static CONFIG_MODEL_TIMEOUTS: Table = table("ModelTimeoutsMap", "Time limits of one turn.", &[
-    key("connect", Duration, "DNS, connection and TLS; at most `headers`").default(Value("10s")),
-    key("headers", Duration, "until the response headers; at most `turn`").default(Value("2m")),
-    key("silence", Duration, "between chunks of the response; at most `turn`").default(Value("2m")),
+    key("connect", Duration, "DNS, connection and TLS; must not exceed `headers`").default(Value("10s")),
+    key("headers", Duration, "until the response headers; must not exceed `turn`").default(Value("2m")),
+    key("silence", Duration, "between chunks of the response; must not exceed `turn`").default(Value("2m")),
     key("turn", Duration, "whole turn with retries").default(Value("10m")),
 ]).refuses(KEY_REFUSED);
 
 /// `prices` of a model.
 pub(crate) static CONFIG_PRICES: Table = table("PricesMap", "Money per million tokens.", &[
-    key("input", Money, "per million request tokens").required(),
-    key("output", Money, "per million answer tokens").required(),
-    key("cache_read", Money, "per million request tokens read from a cache").default(INPUT_PRICE),
-    key("cache_write", Money, "per million request tokens written to a cache").default(INPUT_PRICE),
+    key("input", Money, "per million input tokens").required(),
+    key("output", Money, "per million output tokens").required(),
+    key("cache_read", Money, "per million input tokens read from a cache").default(INPUT_PRICE),
+    key("cache_write", Money, "per million input tokens written to a cache").default(INPUT_PRICE),
 ]).refuses(KEY_REFUSED);
 
 /// A tool set of workerctl.yaml.
@@ -77,7 +77,7 @@ pub(crate) static CONFIG_TOOLSET: Table = table("ToolsetMap", "Tools for models.
     key("builtin", TEXTS, "`bash`, `read_file`, `write_file`, `edit_file`, `list_directory`, `glob`, `grep`, `loadSkillFile`, `list_skills`, `use_skill`, `submit_output`"),
     key("commands", Named(&Map(&CONFIG_TOOL)), "commands by name: letters, digits, `_`, `-`; no built-in names"),
     key("mcp", Map(&CONFIG_TOOL_MCP), "MCP server"),
-    key("read_only", TEXTS, "the only tools for non-mutating skills; unknown names are a warning, except with `mcp`"),
+    key("read_only", TEXTS, "tools of this set that non-mutating skills may use; unknown names are a warning, except with `mcp`"),
 ]).refuses(KEY_REFUSED);
 
 /// A command of a tool set.

@@ -20,11 +20,11 @@ pub(crate) static SCHEDULE: Table = table("ScheduleMap",
     key("on_commit", AnyOf(&[Map(&ON_COMMIT), String]), "when a branch has new commits: `{branch: main}`, or only the branch"),
     key("seconds", Flag, "the expression has six fields, seconds first").default(Value("false")),
     key("timezone", Text, "IANA time zone").default(Told("`execution.timezone`, else `timezone` of `workerctl.yaml`")),
-    key("dst", Map(&DST), "times of `cron` and `at` that clock changes skip or repeat").default(Told("depends on the expression")),
+    key("dst", Map(&DST), "what happens to times that do not exist, or occur twice, when clocks change").default(Told("depends on the expression")),
     key("id", Text, "stable name: the id becomes `worker/skill#NAME`; letters, digits, `-`, `_`, `.`"),
     key("skill", Text, "ID of a skill of this worker, or `worker/skill`; not needed in a schedule of a skill").default(Told("the worker's only skill")),
     key("inputs", Object, "the skill's input values"),
-    key("overlap", Words(&["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"]), "if the previous run is active: `skip` the slot, start it afterwards (`buffer_one`: only one waits, `buffer_all`: all wait), `cancel_other`: cancel the previous run, `allow_all`: run concurrently").default(Value("skip")),
+    key("overlap", Words(&["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"]), "if the previous run is active: `skip`: skip the slot; `buffer_one`: start it afterwards, at most one waits; `buffer_all`: the same, all wait; `cancel_other`: cancel the previous run; `allow_all`: run concurrently").default(Value("skip")),
     key("max_concurrent", Whole(1, CONCURRENT_MAX), "alias of `overlap`: `1` means `skip`, a larger number `allow_all`"),
     key("catch_up", AnyOf(&[Map(&CATCH_UP), CATCH_UP_MODE]), "slots missed while no daemon ran: run `last`, `all` or `none`, or `{mode, window}`").default(Value("{mode: last, window: 24h}")),
     key("jitter", Duration, "maximum random delay of the start, fixed for each slot, never later than the next slot; must be shorter than `every`").default(Told("none")),
@@ -59,8 +59,8 @@ pub(crate) static ON_COMMIT: Table = table("OnCommit", "The branch whose commits
 
 /// `dst` of a schedule.
 pub(crate) static DST: Table = table("ShiftOfClock", "Local times that clock changes skip or repeat.", &[
-    key("gap", Words(&["run_after", "skip"]), "skipped times: `run_after` the gap, or `skip`").default(Value("run_after")),
-    key("fold", Words(&["first", "second", "both"]), "repeated times: `first`, `second` or `both`").default(Value("first")),
+    key("gap", Words(&["run_after", "skip"]), "times that do not exist: `run_after` the gap, or `skip`").default(Value("run_after")),
+    key("fold", Words(&["first", "second", "both"]), "times that occur twice: `first`, `second` or `both`").default(Value("first")),
 ]);
 
 /// `catch_up` of a schedule.

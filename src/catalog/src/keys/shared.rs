@@ -59,16 +59,16 @@ pub(crate) static CHECK: Table = table("Check", "A check: a command or a manual 
     key("name", String, "same as `check`"),
     key("command", String, "shell text with placeholders; exit code 0 passes. Without it, the check is manual: recorded as not run"),
     key("description", String, "what it verifies"),
-    key("must_pass", Flag, "failure fails the run; `false`: only a warning").default(Value("true")),
+    key("must_pass", Flag, "`true`: a failure fails the attempt; `false`: a failure is only a warning").default(Value("true")),
     key("timeout", Duration, "time limit").default(Millis(CHECK_TIMEOUT_MS)),
-    key("when", String, "read for compatibility: the check always runs; a value other than `always` and `exists` is a warning"),
+    key("when", String, "accepted for compatibility, without effect; a value other than `always` and `exists` is a warning"),
     kept("max"),
     kept("min"),
 ]);
 
 /// `wake` as a map.
 pub(crate) static WAKE: Table = table("Wake", "A command that decides whether there is work.", &[
-    key("command", String, "shell text. Exit code 0: no output ends the run, output continues it; others fail it").required().never_null(),
+    key("command", String, "shell text. With exit code 0, empty output ends the run and any other output continues it. Other exit codes fail it").required().never_null(),
     key("timeout", Duration, "time limit").default(Millis(CHECK_TIMEOUT_MS)),
 ]);
 
@@ -110,8 +110,8 @@ pub(crate) static HOOK: Table = table("Hook", "A hook with a time limit.", &[
 /// The `notify` map of the configuration, a worker or a schedule.
 pub(crate) static NOTIFY: Table = table("Notify", "Notifications about runs: by command, webhook or e-mail.", &[
     key("on_failure", CHANNELS, "when a streak of failed, timed-out or `unknown` runs begins, or a schedule pauses itself"),
-    key("on_recovery", CHANNELS, "when a run succeeds after a streak, or a kept commit lands"),
-    key("on_missed", CHANNELS, "when a schedule has not succeeded in time; once until it does"),
+    key("on_recovery", CHANNELS, "when a run succeeds after a streak, or a commit lands that could not land earlier"),
+    key("on_missed", CHANNELS, "when a schedule has not succeeded in time; not repeated until it has succeeded"),
     key("on_approval", CHANNELS, "when a run needs approval, or the time to approve has expired"),
     key("after", AnyOf(&[Whole(1, 100), THRESHOLD]), "failures before `on_failure`: `3` in a row, or `2 of 5` (last five runs); at most 100").default(Told("`1`")),
     key("foreground", Flag, "notify also of runs followed in a terminal (`on_failure`, `on_recovery`)").default(Told("`false`")),
@@ -164,7 +164,7 @@ pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may access
     key("level", Words(&["auto", "required", "private", "off"]),
         "`auto`: use the sandbox if the kernel supports it; `required`: refuse the run if it does not; `private`: a container with private home and `/tmp`; `off`: none").default(Value("auto")),
     key("write", TEXTS, "additional writable paths: absolute, below `~/`, or relative to the workspace").default(Told("none")),
-    key("reads", TEXTS, "readable paths, in the same form; `/`: all except hidden files").default(Value("/")),
+    key("reads", TEXTS, "readable paths, in the same form; `/`: everything except the [hidden files](#hidden-files)").default(Value("/")),
     key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP ports: `{tcp: [53, 443]}`").default(Value("any")),
     key("unix_sockets", Flag, "allow Unix sockets, System V IPC and POSIX message queues").default(Value("false")),
 ]).refuses("restriction-malformed");
@@ -177,7 +177,7 @@ pub(crate) static NETWORK: Table = table("Network", "Allowed network access.", &
 /// The `limits` map of the configuration, a worker or a skill.
 pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "Resource limits of one command.", &[
     key("processes", Whole(1, PROCESSES_MAX),
-        "concurrent processes, 1 to 4,194,304, without threads; a zombie counts if its parent is alive").default(Value("1000")),
+        "concurrent processes, 1 to 4,194,304; threads do not count, zombies count while their parent lives").default(Value("1000")),
     key("written", Size, "bytes written to disks, 1 KiB to 1,024 TiB").default(Value("32GiB")),
 ]).refuses("restriction-malformed");
 

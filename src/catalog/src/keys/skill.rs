@@ -31,7 +31,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("mutating", Flag, "changes the repository: runs in a worktree, fires hooks, lands a commit").default(Value("false")),
     key("idempotent", Flag, "may be started again after a crash or failure").see("after a crash", "checks-retries.md#after-a-crash")
         .default(Told("`true` unless `mutating`")),
-    key("on_crash", Words(&["verify", "restore"]), "after a crash of a non-idempotent run: `verify` its work, or `restore`: nothing lands and it ends as `unknown`").default(Value("verify")),
+    key("on_crash", Words(&["verify", "restore"]), "after a crash of the engine during a non-idempotent run. `verify`: check its result; `restore`: discard it, and end as `unknown`").default(Value("verify")),
     key("timeout", Duration, "time limit of one attempt's command").default(WORKERS),
     key("max_runtime", Duration, "time limit of all attempts, from first execution to end of verification").default(WORKERS),
     key("limits", Map(&LIMITS), "resource limits per command, check and hook; the innermost value of each key applies").see("limits", "skill.md#limits").default(WORKERS),
@@ -45,7 +45,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("hooks", Map(&HOOKS), "hooks, after the worker's").see("hooks", "skill.md#hooks"),
     key("commit", Map(&COMMIT), "commit settings").see("commits", "skill.md#commits").default(WORKERS),
     INSTRUCTIONS,
-    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker. If the worker names another program, the worker's keys are not used. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program; each key overrides the same key of the worker. If the worker names another program, the worker's keys are not used. A plain string has no effect").see("agent programs", "models-agents.md#agent-clis").default(WORKERS).and_kept(),
     key("model", Text, "model alias; `preferred_model` wins").and_kept(),
     key("sandbox", SANDBOXES, "sandbox of commands: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "sandbox.md").default(WORKERS).and_kept(),
     key("branch", BRANCHES, "branch that results land on: its name, or `{name, create}`").see("branch", PLACEMENT).default(WORKERS),
@@ -70,7 +70,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("disallowed-tools", TEXTS, "tools a model may not call, even if allowed").and_kept(),
     key("required_tools", TEXTS, "tools without which it does not start").and_kept(),
     key("disable-model-invocation", Flag, "models may not start it").default(Value("false")).and_kept(),
-    key("user-invocable", Flag, "offered to users").default(Value("true")).and_kept(),
+    key("user-invocable", Flag, "`false`: users cannot start it").default(Value("true")).and_kept(),
     kept_as("argument-hint", TEXTS),
     key("preferred_model", Text, "model alias; an unknown one means `default`, with a warning")
         .see("models", "models-agents.md#models").default(Told("`model`, else `execution.model`, else `default`")).and_kept(),
@@ -111,7 +111,7 @@ pub(crate) static INPUT: Table = table("Input", "An input.", &[
 /// An output.
 pub(crate) static OUTPUT: Table = table("Output", "An output.", &[
     key("name", String, "`{name}` is its path").default(Told("the type")),
-    key("type", Words(&["markdown", "json", "file", "git_commit", "console"]), "`markdown`, `json`, `file`, `git_commit` or `console`; each is verified differently").default(Value("file")),
+    key("type", Words(&["markdown", "json", "file", "git_commit", "console"]), "`markdown`, `json`, `file`, `git_commit`, or `console` (no file, only the log)").default(Value("file")),
     key("destination", String, "path relative to the workspace, with placeholders such as `{date}`"),
     key("description", String, "its purpose"),
 ]);

@@ -25,8 +25,8 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("execution", Map(&EXECUTION), "when and how skills run").and_kept(),
     key("schedule", SCHEDULES, "when a skill is due: cron expression, map or list").see("schedules", "schedule.md").and_kept(),
     key("cron", SCHEDULES, "alias of `schedule`; if both are set, the schedules of both apply").and_kept(),
-    key("state_machine", Map(&STATE_MACHINE), "accepted for compatibility with HQ, another worker format").and_kept(),
-    key("context", ANYTHING, "workspace files, or maps with `pattern`, for a model: first those of `base`, then those of `dynamic`; other entries are only recorded").and_kept(),
+    key("state_machine", Map(&STATE_MACHINE), "accepted for compatibility with HQ, another worker format; only `max_retries` has an effect").and_kept(),
+    key("context", ANYTHING, "workspace files that a model gets: first the list `base`, then `dynamic`. An item is a path or `{pattern: PATH}`. Other keys have no effect").and_kept(),
     key("verification", VERIFICATIONS, "checks of every skill, before its own").see("checks", "checks-retries.md#checks"),
     kept("output"),
     INSTRUCTIONS,
@@ -44,7 +44,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("limits", Map(&LIMITS), "resource limits per command, check and hook; the innermost value of each key applies").see("limits", "skill.md#limits").default(CONFIGURED).and_kept(),
     key("budget", Map(&BUDGET), "spending limits: `{tokens, money, turns}` per run, `per_day` for all runs")
         .see("budgets", "models-agents.md#limits-and-budgets").default(CONFIGURED).and_kept(),
-    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program that executes instructions. A plain string is recorded, but not used").see("agent programs", "models-agents.md#agent-clis").default(Told("`cli.binary`, else from `workerctl.yaml`")).and_kept(),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "agent program that executes instructions. A plain string has no effect").see("agent programs", "models-agents.md#agent-clis").default(Told("`cli.binary`, else from `workerctl.yaml`")).and_kept(),
     key("sandbox", SANDBOXES, "sandbox of commands: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "sandbox.md").default(CONFIGURED).and_kept(),
     key("approval", Map(&APPROVAL), "approval settings: `{before, expires}`").see("approval", "skill.md#approval").default(CONFIGURED).and_kept(),
     key("branch", BRANCHES, "branch that results land on: its name, or `{name, create}`").see("branch", PLACEMENT).default(CONFIGURED),
@@ -75,7 +75,7 @@ pub(crate) static IDENTITY: Table = table("Identity", "Identity of a worker.", &
     key("id", Text, "unique in the workspace: lowercase letters, digits, dashes. With placeholders (`cfo-{company}`), a template: listed and checked, never run")
         .see("instances", "worker.md#instances").required(),
     key("name", Text, "display name").default(Told("the id")),
-    key("type", Text, "`CodeWorker`, `OpsWorker`, `ContentWorker`, `ResearchWorker`, `SocialWorker`, `Library` or any word"),
+    key("type", Text, "any word, such as `CodeWorker`; only shown"),
     key("version", Text, "text: `1.10` stays `1.10`"),
     key("description", Text, "its purpose"),
     kept("team"),
@@ -90,7 +90,7 @@ pub(crate) static IDENTITY: Table = table("Identity", "Identity of a worker.", &
 /// The `execution` map.
 pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run.", &[
     key("mode", Words(&["on_demand", "on-demand", "scheduled", "event_triggered", "event-triggered"]),
-        "`on_demand`, `scheduled` or `event_triggered`").default(Told("`scheduled` with a schedule, else `on_demand`")),
+        "`on_demand`, `scheduled` or `event_triggered`; the last two need a schedule").default(Told("`scheduled` with a schedule, else `on_demand`")),
     key("schedule", SCHEDULES, "alias of the worker's `schedule`; if both are set, the schedules of both apply"),
     key("timezone", Text, "IANA time zone of schedules without one").default(CONFIGURED),
     key("max_runtime", Duration, "same as the worker's `max_runtime`, which wins"),
@@ -109,7 +109,7 @@ pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run
 pub(crate) static STATE_MACHINE: Table = table("StateMachine", "Settings of `state_machine`, which cannot be disabled.", &[
     key("enabled", Flag, "always `true`; cannot be disabled").default(Value("true")),
     key("max_retries", Whole(0, ATTEMPTS_MAX - 1), "retries, if `execution.retry_attempts` is missing").default(Value("0")),
-    key("hooks", Map(&HOOK_NAMES), "names of built-in actions: `post_execute: [auto_checkpoint, log_metrics]`, `on_error: [log_error, checkpoint_error_state]`"),
+    key("hooks", Map(&HOOK_NAMES), "accepted without effect: `post_execute: [auto_checkpoint, log_metrics]`, `on_error: [log_error, checkpoint_error_state]`"),
     kept("states"),
 ]);
 
