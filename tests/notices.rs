@@ -107,7 +107,7 @@ fn what_was_not_heard_is_told_once_somebody_listens() {
     assert_eq!(workspace.run(&["run", "read"]).code, 0);
     let said = daemon.stderr();
     assert_eq!(
-        said.matches("takes no notices").count(),
+        said.matches("does not accept notifications").count(),
         1,
         "said once, not for each notice: {said}"
     );

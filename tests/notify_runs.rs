@@ -244,7 +244,10 @@ fn a_run_whose_terminal_was_closed_is_notified() {
     });
     drop(followed);
     eventually("the daemon knows that the client has left", || {
-        daemon.log().contains("its client has left").then_some(())
+        daemon
+            .log()
+            .contains("its client disconnected")
+            .then_some(())
     });
     std::fs::write(workspace.home.join("open"), "").unwrap();
     assert_eq!(events(&server, 1)[0]["skill"], "slow");

@@ -97,7 +97,7 @@ fn what_is_over_goes_with_journal_and_thread_and_is_counted_for_ever() {
     assert_eq!(shown["thread_bytes"], 4 * 10_002);
 
     let done = workspace.run(&["store", "gc"]).expect_code(0);
-    assert!(done.stdout.contains("4 runs gone"), "{done:?}");
+    assert!(done.stdout.contains("4 runs deleted"), "{done:?}");
     assert_eq!(gone(&workspace, &runs), [0, 2, 3, 6]);
     for past in [1, 4, 5, 7, 8].map(|nth| &runs[nth]) {
         assert!(files(&workspace, past).iter().all(|file| file.exists()));

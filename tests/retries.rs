@@ -237,7 +237,7 @@ fn a_destination_that_a_command_writes_by_its_path_is_not_replaced_by_what_it_pr
         let done = workspace.run(&["run", "direct"]).expect_code(5);
         let said = done.stdout + &done.stderr;
         assert!(
-            said.contains("written by its path") && said.contains("`{r}`"),
+            said.contains("was written directly during the run") && said.contains("`{r}`"),
             "{said}"
         );
         assert_eq!(workspace.read("out/r.txt").unwrap(), "direct\n");

@@ -43,7 +43,7 @@ fn everybody_is_told(workspace: &Workspace) {
     assert!(listed.contains("overdue"), "{listed}");
     let doctor = workspace.run(&["doctor"]).expect_code(1);
     assert!(
-        doctor.stdout.contains("w/tick was to succeed by"),
+        doctor.stdout.contains("w/tick was expected to succeed by"),
         "{doctor:?}"
     );
     let metrics = get(workspace, "/v1/metrics");
@@ -89,7 +89,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
     );
     let doctor = workspace.run(&["doctor"]).expect_code(1);
     assert!(
-        doctor.stdout.contains("w/tick was to succeed by"),
+        doctor.stdout.contains("w/tick was expected to succeed by"),
         "{doctor:?}"
     );
     // It was tried again where the pause came while the first try was under way.

@@ -78,11 +78,14 @@ fn a_broken_edit_keeps_the_schedules_and_every_due_time_its_row() {
             "{broken}"
         );
         let listed = workspace.run(&["schedule", "list"]).stdout;
-        assert!(listed.contains("kept from before an error"), "{listed}");
+        assert!(listed.contains("last valid definition in use"), "{listed}");
         let status = workspace.run(&["status"]).stdout;
-        assert!(status.contains("kept from before an error"), "{status}");
+        assert!(status.contains("last valid definition"), "{status}");
         let doctor = workspace.run(&["doctor"]).expect_code(1);
-        assert!(doctor.stdout.contains("kept from before"), "{doctor:?}");
+        assert!(
+            doctor.stdout.contains("last valid definition"),
+            "{doctor:?}"
+        );
         workspace.run(&["check"]).expect_code(4);
         wait_for_rows(&workspace, "w/tick", 2);
         wait_for_rows(&workspace, "w/tock#own", 2);
@@ -180,7 +183,7 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
 
 /// The zone of slots may stand in the configuration: without it nothing is fired, and nothing is lost.
 fn everybody_says_that_nothing_is_fired(workspace: &Workspace) {
-    let why = "no schedule is fired until `workerctl.yaml` is repaired";
+    let why = "no schedule runs until `workerctl.yaml` is fixed";
     let status = workspace.json(&["status"]);
     assert!(status["inactive_reason"].as_str().unwrap().starts_with(why));
     assert!(status["next_due"].is_null(), "{status}");
@@ -211,7 +214,7 @@ fn everybody_says_that_nothing_is_fired(workspace: &Workspace) {
     assert!(told.stderr.contains(why), "{told:?}");
     let told = workspace.run(&["schedule", "trigger", "w/tick"]);
     let told = told.expect_code(4).stderr;
-    assert!(told.contains("no good configuration is known"), "{told}");
+    assert!(told.contains("no valid configuration is known"), "{told}");
 }
 
 #[test]
@@ -229,8 +232,7 @@ fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_re
     workspace.run(&["reload"]).expect_code(0);
     let check = workspace.run(&["check"]);
     assert!(
-        check.stdout.contains("no schedule is fired")
-            || check.stderr.contains("no schedule is fired"),
+        check.stdout.contains("no schedule runs") || check.stderr.contains("no schedule runs"),
         "{check:?}"
     );
     everybody_says_that_nothing_is_fired(&workspace);

@@ -443,7 +443,7 @@ fn skills_are_read_where_there_is_no_workspace_and_nothing_is_written() {
     assert!(checked.stderr.contains("2 skills"), "{checked:?}");
     let trusted = run(&["skill", "trust", "git"]).expect_code(8);
     assert!(
-        trusted.stderr.contains("is trusted with its root"),
+        trusted.stderr.contains("because its whole root"),
         "{trusted:?}"
     );
     for arguments in [

@@ -127,7 +127,8 @@ impl Definitions {
         if self.catalog.config_is_known {
             return Ok(());
         }
-        let message = format!("`{CONFIG_FILE}` has an error, so where things lie is not known");
+        let message =
+            format!("`{CONFIG_FILE}` has an error, so the configured paths are not known");
         Err(Diagnostic::new(Kind::Definition, "config_unknown", message)
             .hint("`workerctl check` shows what is wrong with it"))
     }
@@ -137,7 +138,7 @@ impl Definitions {
         let directory = self.catalog.config.workers.of_new_workers();
         let directory = directory.ok_or_else(|| {
             let message =
-                "`workers.paths` has only patterns, so where new workers belong is not known";
+                "`workers.paths` has only patterns, so the directory for new workers is not known";
             Diagnostic::new(Kind::Definition, "no_directory_of_workers", message).hint(format!(
                 "add a path without `*` to `workers.paths` in `{CONFIG_FILE}`, such as `workers`"
             ))

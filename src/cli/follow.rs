@@ -233,10 +233,10 @@ fn left_behind(run: RunId) -> Diagnostic {
     Diagnostic::new(
         Kind::Unreachable,
         "engine_left",
-        "the engine left before the run had ended; the run is not forgotten",
+        "the engine exited before the run ended; the run is not lost",
     )
     .hint(format!(
-        "`workerctl wait {}` once an engine runs again",
+        "run `workerctl wait {}` once an engine is running again",
         run.short()
     ))
 }
@@ -346,8 +346,7 @@ impl Waiting<'_> {
             return None;
         }
         let (run, around) = (self.run.short(), around.short());
-        let message =
-            format!("{run} waits for {around}, within which this command waits for {run}");
+        let message = format!("deadlock: {run} waits for {around}, whose command waits for {run}");
         let refused = Diagnostic::new(Kind::Conflict, "waits_for_itself", message);
         Some(
             refused
@@ -392,14 +391,16 @@ impl Waiting<'_> {
         let err = &mut session.io.err;
         match self.signals {
             1 => {
-                self.progress
-                    .note(err, "cancelling; once more ends its processes at once");
+                self.progress.note(
+                    err,
+                    "cancelling; interrupt again to end its processes at once",
+                );
                 self.cancel(session.asked_by(), false);
             }
             2 => {
                 self.progress.note(
                     err,
-                    "ending its processes; once more leaves without waiting",
+                    "ending its processes; interrupt again to exit without waiting",
                 );
                 self.cancel(session.asked_by(), true);
             }

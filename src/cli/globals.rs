@@ -92,9 +92,9 @@ pub(crate) fn expect_person(what: &str) -> Result<(), Diagnostic> {
     if !is_command_of_run() {
         return Ok(());
     }
-    let message = format!("`{what}` is for people, and this is a command of a run");
+    let message = format!("`{what}` is not available to commands of a run");
     let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
-    Err(refused.hint(format!("a person can: `{what}`")))
+    Err(refused.hint(format!("run it yourself, outside of the run: `{what}`")))
 }
 
 impl Globals {

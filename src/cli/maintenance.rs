@@ -224,7 +224,9 @@ fn told(error: &StoreError) -> Diagnostic {
         StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
-            .hint("`workerctl store rebuild` moves it aside and restores what the threads tell"),
+            .hint(
+                "`workerctl store rebuild` moves the store aside and rebuilds it from the threads",
+            ),
         StoreError::Broken { .. } | StoreError::Gone { .. } | StoreError::Refused { .. } => {
             Diagnostic::new(Kind::Internal, "store", message)
         }

@@ -57,7 +57,7 @@ impl AccessControl {
         let works = closed.is_none();
         let (message, hints) = closed.map_or_else(
             || {
-                let message = "those whom `access` names can reach the socket";
+                let message = "the users named in `access` can reach the socket";
                 (message.to_owned(), Vec::new())
             },
             |closed| (closed.message, closed.hints),

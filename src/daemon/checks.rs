@@ -246,7 +246,7 @@ impl Checked for WebOpenRequest {
     /// An engine of root's may listen where its clients may not.
     fn check(&self) -> Result<(), HttpRefusal> {
         if self.port.is_some_and(|port| (1..1_024).contains(&port)) {
-            let why = "a port below 1024 is for `web.listen` of the configuration to name";
+            let why = "a port below 1024 can only be set with `web.listen` in the configuration";
             return Err(HttpRefusal::bad_request("bad_port", why));
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Checked for SlotsQuery {
         if before.len() > CURSOR_BYTES_MAX || before.chars().any(char::is_control) {
             return Err(HttpRefusal::bad_request(
                 "bad_text",
-                "`before` is not what an answer named",
+                "`before` is not a cursor from an earlier response",
             ));
         }
         Ok(())

@@ -151,7 +151,7 @@ impl HttpControl {
             return Err(self.misunderstood(reply));
         }
         serde_json::from_slice(&reply.body)
-            .map_err(|error| self.of_another_form("gave an answer of another form", &error))
+            .map_err(|error| self.of_another_form("sent a response in an unknown format", &error))
     }
 
     fn ask<T: DeserializeOwned>(&self, path: String) -> Result<T, Diagnostic> {
@@ -205,7 +205,8 @@ impl HttpControl {
                 }
                 SseItem::Event { name, id, data } => (name, id, data),
             };
-            let unreadable = |error| self.of_another_form("sent an event of another form", &error);
+            let unreadable =
+                |error| self.of_another_form("sent an event in an unknown format", &error);
             match name.as_str() {
                 "line" | "partial" | "changed" | "lagged" => {
                     let event = serde_json::from_str(&data).map_err(unreadable)?;
@@ -482,7 +483,7 @@ impl HttpControl {
             Kind::Unreachable,
             CONNECTION_LOST,
             format!(
-                "the engine at `{}` no longer tells of run {}",
+                "the engine at `{}` no longer reports on run {}",
                 self.socket().display(),
                 run.short()
             ),

@@ -95,10 +95,10 @@ fn of_somebody_else(error: Diagnostic, options: &ConnectOptions) -> Diagnostic {
     );
     Diagnostic {
         message: format!(
-            "no engine of `{shown}` can be reached, and this user may not write there, so this command cannot run one"
+            "no engine of `{shown}` can be reached, and this command cannot start one because you have no write permission there"
         ),
         hints: vec![format!(
-            "{owner} starts one with `workerctl daemon`, and `access` in `workerctl.yaml` says who else may ask it; one that serves elsewhere is named by `--socket` or `WORKERCTL_SOCKET`"
+            "{owner} can start one with `workerctl daemon`, and `access` in `workerctl.yaml` lets other users reach it; if one listens on another socket, name it with `--socket` or `WORKERCTL_SOCKET`"
         )],
         ..error
     }
@@ -110,12 +110,12 @@ fn out_of_reach(nobody: Diagnostic, options: &ConnectOptions) -> Diagnostic {
         Ok(LockState::HeldBy(holder)) => {
             let place = holder.socket.as_deref().unwrap_or("another socket");
             format!(
-                "process {} holds the workspace and serves `{place}`: name that with `--socket`, or end the process if that file is gone",
+                "process {} has locked the workspace and listens on `{place}`: name that path with `--socket`, or end the process if that file is missing",
                 holder.pid
             )
         }
         Ok(LockState::Unnamed) => {
-            format!("a process holds the workspace and cannot be reached: {UNNAMED_HINT}")
+            format!("a process has locked the workspace and cannot be reached: {UNNAMED_HINT}")
         }
         Ok(LockState::Free | LockState::Held) | Err(_) => return nobody,
     };

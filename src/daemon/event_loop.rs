@@ -267,11 +267,11 @@ impl<'a> Daemon<'a> {
     pub(super) fn stop(&mut self) {
         let control = self.engine.control();
         if self.draining.is_some() {
-            tracing::info!("asked to stop again: what runs is ended at once");
+            tracing::info!("second request to stop: active runs are ended at once");
             tokio::task::spawn_blocking(move || end_at_once(control.as_ref()));
             return;
         }
-        tracing::info!("stopping: nothing new starts, what runs may end");
+        tracing::info!("stopping: no new runs start, active runs may finish");
         self.announcer.stopping("draining");
         self.draining = Some(tokio::task::spawn_blocking(move || control.drain()));
     }
@@ -319,7 +319,7 @@ impl<'a> Daemon<'a> {
         let Some(answer) = answer else {
             // A question panicked inside; which one is not known, so each may be asked again.
             self.questions = Default::default();
-            tracing::error!("a question to the engine failed inside");
+            tracing::error!("a request to the engine panicked");
             return false;
         };
         let (matter, refused) = match &answer {
@@ -340,11 +340,11 @@ impl<'a> Daemon<'a> {
             }
             Answer::Rescanned(Ok(false)) => {}
             Answer::Rescanned(Err(error)) => {
-                tracing::warn!(%error, "definitions were not read again; the former ones hold");
+                tracing::warn!(%error, "definitions could not be reloaded; the previous ones remain in use");
             }
             Answer::Status(status) => match *status {
                 Ok(status) => self.announcer.status(&status_text(&status)),
-                Err(error) => tracing::warn!(%error, "the engine does not tell its status"),
+                Err(error) => tracing::warn!(%error, "the status of the engine cannot be read"),
             },
             Answer::Held(put_back) => self.report_hold(&put_back),
         }
@@ -411,7 +411,7 @@ fn report_reload(report: Result<ReloadReport, Diagnostic>) {
             "definitions were read again"
         ),
         Err(error) => {
-            tracing::warn!(%error, "definitions were not read again; the former ones hold");
+            tracing::warn!(%error, "definitions could not be reloaded; the previous ones remain in use");
         }
     }
 }
@@ -431,7 +431,7 @@ fn end_at_once(control: &dyn Control) {
                 }
             }
         }
-        Err(error) => tracing::warn!(%error, "what runs could not be found out"),
+        Err(error) => tracing::warn!(%error, "the active runs could not be listed"),
     }
 }
 

@@ -66,7 +66,7 @@ impl Outgoing {
 }
 
 fn not_askable(error: &dyn std::error::Error) -> Diagnostic {
-    let message = format!("this cannot be asked over the socket: {error}");
+    let message = format!("the request cannot be sent over the socket: {error}");
     Diagnostic::new(Kind::Usage, "bad_request", message)
 }
 
@@ -167,7 +167,7 @@ impl Line {
         let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
             .collect()
             .await
-            .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))?
+            .map_err(|error| self.unreachable(CUT_OFF, "did not complete its response", &*error))?
             .to_bytes();
         Ok(Reply {
             status,
@@ -250,13 +250,13 @@ impl Line {
             io::ErrorKind::PermissionDenied if may_use_no_sockets() => Diagnostic::new(
                 Kind::Blocked,
                 "within_run",
-                "this process may use no Unix sockets, as commands of a run in the sandbox"
+                "this process may not use Unix sockets, like all commands of a run in the sandbox"
                     .to_owned(),
             )
-            .hint("a person can ask, from a process that does not descend from the run"),
+            .hint("run the command yourself, from a process that the run did not start"),
             io::ErrorKind::PermissionDenied => self
-                .unreachable(NOT_PERMITTED, "may not be reached by this user", error)
-                .hint("run the command as the engine's own user or as root; `access` in its `workerctl.yaml` lets others in"),
+                .unreachable(NOT_PERMITTED, "does not allow this user to connect", error)
+                .hint("run the command as the user of the engine or as root; to let other users connect, set `access` in its `workerctl.yaml`"),
             // It ended between our connecting and our looking at who it is.
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                 self.unreachable(CUT_OFF, "ended the connection", error)
@@ -268,17 +268,17 @@ impl Line {
     /// No answer came: what listens ended before it gave one, or does not speak our language.
     fn unanswered(&self, error: &hyper::Error) -> Diagnostic {
         if !broke_off(error) {
-            let what = "does not answer as an engine would";
+            let what = "does not respond like a workerctl engine";
             return self.unreachable(FOREIGN, what, error);
         }
         self.unreachable(CUT_OFF, "ended the connection before it answered", error)
-            .hint("an engine that has just ended does so; its log says why: `journalctl -u workerctl`, or what `workerctl daemon` printed")
+            .hint("the engine may have just ended; see its log with `journalctl -u workerctl`, or the output of `workerctl daemon`")
     }
 
     fn silent(&self, patience: Duration) -> Diagnostic {
         let what = format!("did not answer within {} s", patience.as_secs());
         self.diagnostic(SILENT, &what)
-            .hint("its log tells more; try again in a while")
+            .hint("see its log for the cause, and try again later")
     }
 
     pub(super) fn unreachable(
@@ -292,7 +292,10 @@ impl Line {
 
     /// What is wrong with what listens at the socket.
     pub(super) fn diagnostic(&self, code: &str, what: &str) -> Diagnostic {
-        let message = format!("what listens on `{}` {what}", self.socket.display());
+        let message = format!(
+            "the process that listens on `{}` {what}",
+            self.socket.display()
+        );
         Diagnostic::new(Kind::Unreachable, code, message)
     }
 }
@@ -365,9 +368,12 @@ pub(super) fn open(error: Diagnostic) -> Diagnostic {
     if !UNANSWERED.contains(&error.code.as_str()) {
         return error;
     }
-    let message = format!("whether this was done is open: {}", error.message);
+    let message = format!(
+        "it is unknown whether the request was carried out: {}",
+        error.message
+    );
     Diagnostic::new(Kind::Open, "answer_lost", message)
-        .hint("look once an engine answers: `workerctl runs`, `workerctl show`")
+        .hint("check once an engine responds again: `workerctl runs`, `workerctl show`")
         .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 

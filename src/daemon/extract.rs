@@ -158,7 +158,7 @@ impl Input for Submission {
         operation.parameter(
             "header",
             "Idempotency-Key",
-            "The same key within 24 h answers the same run.",
+            "Within 24 h, a request with the same key returns the same run.",
             &json!({"type": "string", "pattern": "^[ -~]{1,255}$"}),
         );
         operation.body::<SubmitRequest>(true);
@@ -247,7 +247,7 @@ impl<S: Sync> FromRequestParts<S> for AtSocket {
         let groups = groups.filter(|_| parts.extensions.get::<AtDoor>().is_none());
         let Some(Groups(groups)) = groups else {
             return Err(elsewhere(
-                "this is asked at the engine's socket, and by no page",
+                "this request is available only on the engine's socket, not to web pages",
             ));
         };
         Ok(AtSocket {
@@ -288,7 +288,7 @@ impl<S: Sync> FromRequestParts<S> for Session {
 impl Input for Session {}
 
 fn of_the_page() -> HttpRefusal {
-    elsewhere("this is asked by the web page, where it is served")
+    elsewhere("this request is available only to the web UI, at the address that serves it")
 }
 
 fn elsewhere(message: &str) -> HttpRefusal {

@@ -16,24 +16,27 @@ const REFUSALS: [(&str, &str); 15] = [
     ),
     (
         "403",
-        "it may not start: unavailable or denied; or the asker has not the role that it needs",
+        "it may not start (unavailable or denied), or the caller lacks the required role",
     ),
     ("404", "nothing of that name"),
     ("405", "this path does not take this method"),
     ("408", "the body did not arrive in time"),
-    ("409", "someone else holds it, or it is too late"),
+    (
+        "409",
+        "it is locked or busy, or it is too late for this request",
+    ),
     ("413", "the body is too large"),
     ("415", "the body is not JSON"),
     ("422", "a definition or the configuration is wrong"),
     ("431", "the head is too large"),
-    ("500", "our own fault or the machine's"),
+    ("500", "an internal error or a failure of the machine"),
     (
         "503",
         "refused for now; the same request can succeed after `Retry-After` seconds",
     ),
     (
         "504",
-        "it did not end in time; what it asked for may still happen",
+        "the request did not finish in time; it may still take effect",
     ),
     ("507", "no space is left for the store"),
 ];

@@ -55,7 +55,7 @@ pub(super) fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
         return Err(Diagnostic::new(
             Kind::Usage,
             "bad_run_id",
-            "a run is named by 1 to 26 letters and digits of its id",
+            "a run id, or its beginning or end, must have 1 to 26 letters and digits",
         ));
     }
     Ok(format!("/{API_VERSION}/runs/{run}{rest}"))

@@ -70,10 +70,12 @@ impl Peer {
             return Ok(());
         }
         let message = format!(
-            "`{what}` is for people: a command of a run may read, submit runs, and cancel those that it submitted"
+            "`{what}` is not available to commands of a run: they may only read, submit runs, and cancel runs that they submitted"
         );
         let refused = Diagnostic::new(Kind::Blocked, "person_needed", message);
-        Err(refused.hint(format!("a person can: `{by_person}`")))
+        Err(refused.hint(format!(
+            "run it yourself, outside of the run: `{by_person}`"
+        )))
     }
 
     /// The run that asks, if one does.
@@ -92,7 +94,8 @@ impl Peer {
         let (who, has, needs) = (self.name(), self.role.name(), needed.name());
         let message =
             format!("user `{who}` has the role `{has}`, and `{what}` needs the role `{needs}`");
-        let hint = format!("`access: {{{needs}: {{users: […]}}}}` in `{CONFIG_FILE}` gives it");
+        let hint =
+            format!("grant it with `access: {{{needs}: {{users: […]}}}}` in `{CONFIG_FILE}`");
         Err(Diagnostic::new(Kind::Blocked, "role", message).hint(hint))
     }
 
@@ -107,21 +110,22 @@ impl Peer {
 }
 
 fn within_run(run: &str) -> Diagnostic {
-    let message =
-        format!("this process stems from a command of run {run}, which may not ask the engine");
+    let message = format!(
+        "this process descends from a command of run {run}, and that command may not send requests to the engine"
+    );
     Diagnostic::new(Kind::Blocked, "within_run", message)
-        .hint("a person can ask, from a process that does not descend from the run")
+        .hint("run the command yourself, from a process that the run did not start")
 }
 
 fn undecided(why: Undecided) -> Diagnostic {
     let message = format!(
-        "whether this process belongs to a run cannot be decided: {why}; commands of runs may not ask the engine"
+        "cannot determine whether this process belongs to a run: {why}; commands of runs may not send requests to the engine"
     );
     let refused = Diagnostic::new(Kind::Blocked, "origin_unknown", message);
     match why {
         Undecided::Hidden(_) => refused
-            .hint("ask from another control group than the engine's, such as a login session: `/proc/self/cgroup` shows it")
-            .hint("ask again when no run is active"),
-        Undecided::NoProcess | Undecided::Ended | Undecided::Orphan => refused.hint("ask again from a new process"),
+            .hint("run the command in a control group other than the engine's, such as a login session: `/proc/self/cgroup` shows the current one")
+            .hint("try again when no run is active"),
+        Undecided::NoProcess | Undecided::Ended | Undecided::Orphan => refused.hint("try again from a new process"),
     }
 }

@@ -24,7 +24,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         operation(GET, "/v1/version", "version")
             .for_runs()
-            .summary("Tell who answers here and which API it speaks")
+            .summary("Get the versions of the engine and of its API")
             .for_anybody()
             .handler(Read, engine::version),
         operation(GET, "/v1/openapi.json", "openapi")
@@ -33,11 +33,11 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, openapi),
         operation(GET, "/v1/status", "status")
             .for_runs()
-            .summary("Tell what the engine does at the moment")
+            .summary("Get the current status of the engine")
             .handler(Read, engine::status),
         operation(GET, "/v1/metrics", "metrics")
             .for_runs()
-            .summary("Tell engine and schedules in the text format of Prometheus")
+            .summary("Get metrics of the engine and its schedules in the Prometheus text format")
             .handler(Read, engine::metrics),
         operation(GET, "/v1/events", "follow")
             .for_runs()
@@ -53,11 +53,11 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, engine::skills),
         operation(GET, "/v1/problems", "problems")
             .for_runs()
-            .summary("Tell what is wrong with the definitions")
+            .summary("List problems in the definitions")
             .handler(Read, engine::problems),
         operation(GET, "/v1/doctor", "doctor")
             .by_person("workerctl doctor")
-            .summary("Try what skills need, where the engine runs")
+            .summary("Check the prerequisites of skills in the environment of the engine")
             .handler(Read, engine::doctor),
         operation(GET, "/v1/schedules", "schedules")
             .for_runs()
@@ -65,7 +65,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, schedules::list),
         operation(GET, "/v1/schedules/calendar", "calendar")
             .for_runs()
-            .summary("Count what became of slots, and those to come, by hours or days")
+            .summary("Count the outcomes of past slots, and upcoming slots, by hour or day")
             .handler(Read, schedules::calendar),
         operation(GET, "/v1/schedules/next", "next_slots")
             .for_runs()
@@ -77,7 +77,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, schedules::explain),
         operation(GET, "/v1/slots", "slots")
             .for_runs()
-            .summary("Tell what became of slots, newest first")
+            .summary("List past slots with their outcomes, newest first")
             .handler(Read, schedules::slots),
         operation(GET, "/v1/stats", "stats")
             .for_runs()
@@ -85,7 +85,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, engine::stats),
         operation(POST, "/v1/forget", "forget")
             .by_person("workerctl store gc")
-            .summary("Forget what `retention` does not keep, or tell what that is")
+            .summary("Delete data that `retention` does not keep, or list it")
             .handler(Admin, engine::forget),
         operation(POST, "/v1/schedules/pause", "pause_schedule")
             .by_person("workerctl schedule pause")
@@ -93,7 +93,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Admin, schedules::pause),
         operation(POST, "/v1/schedules/resume", "resume_schedule")
             .by_person("workerctl schedule resume")
-            .summary("Let a paused schedule go on")
+            .summary("Resume a paused schedule")
             .handler(Admin, schedules::resume),
         operation(POST, "/v1/schedules/trigger", "trigger_schedule")
             .by_person("workerctl schedule trigger")
@@ -125,11 +125,11 @@ pub fn routes() -> Vec<Route> {
             .handler(Admin, runs::retry),
         operation(POST, "/v1/runs/{run}/approve", "approve_run")
             .by_person("workerctl approve")
-            .summary("Approve what a run waits with, as it was shown")
+            .summary("Approve a pending run, as it was shown")
             .handler(Admin, runs::approve),
         operation(POST, "/v1/runs/{run}/deny", "deny_run")
             .by_person("workerctl deny")
-            .summary("Refuse what a run waits with")
+            .summary("Deny a pending run")
             .handler(Admin, runs::deny),
         operation(POST, "/v1/runs/{run}/resolve", "resolve_run")
             .by_person("workerctl resolve")
@@ -137,11 +137,11 @@ pub fn routes() -> Vec<Route> {
             .handler(Admin, runs::resolve),
         operation(POST, "/v1/runs/{run}/land", "land_run")
             .by_person("workerctl land")
-            .summary("Land the commit that was kept of a run")
+            .summary("Land the saved commit of a run")
             .handler(Admin, runs::land),
         operation(POST, "/v1/runs/{run}/discard", "discard_run")
             .by_person("workerctl discard")
-            .summary("Drop what is kept of a run that has not landed")
+            .summary("Discard the saved result of a run that has not landed")
             .handler(Admin, runs::discard),
         operation(GET, "/v1/runs/{run}/diff", "diff")
             .for_runs()
@@ -177,7 +177,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Read, engine::render),
         operation(POST, "/v1/probe", "probe")
             .by_person("workerctl doctor")
-            .summary("Try what skills need, where the engine runs; `notify` and `model` ask for the role `admin`")
+            .summary("Check the prerequisites of skills in the environment of the engine; `notify` and `model` require the role `admin`")
             .handler(Read, engine::probe),
         operation(POST, "/v1/reload", "reload")
             .by_person("workerctl daemon reload")
@@ -185,7 +185,7 @@ pub fn routes() -> Vec<Route> {
             .handler(Admin, engine::reload),
         operation(POST, "/v1/drain", "drain")
             .by_person("workerctl daemon drain")
-            .summary("Start nothing new, wait for what runs, end the engine")
+            .summary("Start no new runs, wait for active runs, then end the engine")
             .handler(Admin, engine::drain),
         operation(POST, "/v1/web/open", "web_open")
             .by_person("workerctl web")

@@ -45,7 +45,7 @@ impl Sensors {
             if let Err(error) = listen(&watched, &hints).await {
                 tracing::warn!(
                     %error,
-                    "what schedules wait for is not watched; changes are found every 30 s"
+                    "the triggers of schedules cannot be watched; changes are detected by polling every 30 s"
                 );
             }
         }));
@@ -184,7 +184,7 @@ impl<'a> Places<'a> {
             Ok(descriptor) => descriptor,
             Err(error) if is_no_directory(&error) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                tracing::warn!(directory = %directory.display(), %error, "it is not watched; the look every 30 s remains");
+                tracing::warn!(directory = %directory.display(), %error, "the directory is not watched; its changes are detected by polling every 30 s");
                 return Ok(false);
             }
             Err(error) => return Err(error),
@@ -233,7 +233,7 @@ impl<'a> Places<'a> {
                 && !stands_in
                 && let Err(error) = self.add(index, path.join(name))
             {
-                tracing::warn!(%error, "a new directory is not watched; the look every 30 s remains");
+                tracing::warn!(%error, "a new directory is not watched; its changes are detected by polling every 30 s");
             }
         }
         stands_in

@@ -156,7 +156,7 @@ impl Server {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the API server ended in disorder");
+            tracing::error!("the thread of the API server panicked");
         }
     }
 }

@@ -159,7 +159,9 @@ impl Mailbox {
         if let Some(sent) = self.hand_over(|text| socket.send(text)) {
             return sent;
         }
-        tracing::warn!("the service manager takes no notices; they are kept until it does");
+        tracing::warn!(
+            "the service manager does not accept notifications; they are queued until it does"
+        );
         let socket = tokio::net::UnixDatagram::from_std(socket)?;
         loop {
             socket.writable().await?;

@@ -54,7 +54,7 @@ impl TcpDoor {
         let token = Token::read(http.token_file.as_deref(), state_dir, environment)?;
         let listener = StdTcpListener::bind(&listen).map_err(|error| {
             taken(&listen, &error).hint(
-                "`mcp: {http: {listen: …}}` in workerctl.yaml names another port; `ss -ltnp` tells who has this one",
+                "set another port with `mcp: {http: {listen: …}}` in workerctl.yaml; `ss -ltnp` shows which process uses this one",
             )
         })?;
         Ok(Some(TcpDoor { listener, token }))
@@ -63,7 +63,7 @@ impl TcpDoor {
 
 /// An address that cannot be listened at.
 pub(super) fn taken(listen: &str, error: &io::Error) -> Diagnostic {
-    let why = format!("`{listen}` cannot be listened at: {error}");
+    let why = format!("cannot listen on `{listen}`: {error}");
     let kind = match error.kind() {
         // Who may listen there does not change while it is tried again.
         io::ErrorKind::PermissionDenied => Kind::Blocked,
@@ -105,6 +105,6 @@ impl Acceptor for TcpListener {
     }
 
     fn send_away(&self, _stream: &TcpStream, _connected: usize) {
-        tracing::warn!("every connection of TCP is in use; a client was sent away");
+        tracing::warn!("all TCP connections are in use; a client was rejected");
     }
 }

@@ -92,9 +92,9 @@ fn what_a_run_may_not_start_is_refused_to_its_model() {
     let attempts = [
         (
             "maker",
-            "Skill 'w/maker' changes things, which this run may not start",
+            "Skill 'w/maker' is mutating, and this run may not start mutating skills",
         ),
-        ("reader", "Skill 'w/reader' is running already"),
+        ("reader", "Skill 'w/reader' is already running"),
         ("nowhere", "Skill 'nowhere' not found"),
         ("asked", "Skill 'w/asked' needs approval"),
         (

@@ -238,12 +238,12 @@ fn a_mutating_workspace_skill_lands_and_asks_where_it_says_so() {
         let said = client.call(tool, &json!({key: "asks"}));
         let said = text_of(&said);
         assert!(
-            said.contains("a person has to approve") && !said.contains("Secret"),
+            said.contains("a user must approve it") && !said.contains("Secret"),
             "{tool}: {said}"
         );
     }
     let (content, _) = used(&mut client, "writes", &json!({}));
-    assert!(content.contains("A person can run it"), "{content}");
+    assert!(content.contains("A user can run it"), "{content}");
     let (content, said) = used(&mut client, "asks", &json!({}));
     assert_eq!(said["phase"], "awaiting_approval", "{content}");
     assert_eq!(rig.server.requests().len(), 2, "nothing was asked yet");
@@ -304,10 +304,7 @@ fn runs_that_could_be_taken_for_those_of_a_worker_are_refused() {
         "worker: {id: workspace, id: x}\n",
     );
     let refused = rig.run(&["test"]).expect_code(4).stderr;
-    assert!(
-        refused.contains("the name of its runs, leads to a worker"),
-        "{refused}"
-    );
+    assert!(refused.contains("already belongs to a worker"), "{refused}");
     // What stands in another root is read.
     let page = "---\nname: read\ndescription: d\n---\n\nDo.\n";
     rig.workspace.write(".claude/skills/read/SKILL.md", page);
@@ -335,7 +332,7 @@ fn instructions_of_a_worker_run_over_the_protocol_and_are_withheld_where_a_perso
     assert!(!described.contains("<name>asked</name>"), "{described}");
     for (tool, key) in [("skill", "name"), ("loadSkill", "skillName")] {
         let said = text_of(&client.call(tool, &json!({key: "asked"})));
-        let told = "a person has to approve what it does, and `use_skill` asks them";
+        let told = "a user must approve it; `use_skill` asks for approval";
         assert!(said.contains(told) && !said.contains("Secret"), "{said}");
     }
     let listed = client.call("list_skills", &json!({"query": "asked"}));

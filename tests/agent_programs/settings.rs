@@ -37,7 +37,7 @@ fn a_login_is_lent_and_a_refreshed_one_taken_back() {
     let shown = rig.ran("look");
     assert_eq!(ended(&shown), "auth", "{shown:#}");
     assert!(
-        message(&shown).contains(".claude/.credentials.json` cannot be lent"),
+        message(&shown).contains(".claude/.credentials.json` cannot be copied"),
         "{shown:#}"
     );
     let own = rig.workspace.home.join(".claude/.credentials.json");
@@ -77,7 +77,7 @@ fn what_cannot_be_started_or_held_to_its_bounds_is_refused_with_a_remedy() {
     for (skill, said, remedy) in [
         (
             "held",
-            "asks for `allowed-tools` or `disallowed-tools`, which `codex` cannot be given",
+            "asks for `allowed-tools` or `disallowed-tools`, which `codex` does not support",
             "such as `claude`",
         ),
         ("sets", "asks for tool sets", "remove"),
@@ -189,7 +189,7 @@ fn doctor_names_the_programs_that_it_finds_and_misses() {
     let said = format!("{}{}", done.stdout, done.stderr).replace('\n', " ");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("`claude` 2.0.1 at") && said.contains("2.1.332 was tried"),
+        said.contains("`claude` 2.0.1 at") && said.contains("the tested version is 2.1.332"),
         "{said}"
     );
     assert!(

@@ -105,7 +105,7 @@ fn a_command_of_a_run_decides_nothing_for_a_person() {
     let log = workspace.run(&["logs", &run]).expect_code(0).stdout;
     for said in log.split("== ").skip(1) {
         assert!(said.contains("code 6"), "{said}");
-        assert!(said.contains("a person can: `workerctl "), "{said}");
+        assert!(said.contains("outside of "), "{said}");
         assert!(!said.contains("workerctl: true"), "{said}");
     }
     assert_eq!(log.matches("== ").count(), FOR_PEOPLE.len(), "{log}");
@@ -171,7 +171,11 @@ fn a_command_with_a_cleared_environment_decides_nothing() {
     let run = workspace.submit(&["asking/ask"]);
     ended(&workspace, &run);
     let log = workspace.run(&["logs", &run]).expect_code(0).stdout;
-    assert_eq!(log.matches("is for people").count(), 4, "{log}");
+    assert_eq!(
+        log.matches("is not available to commands of a run").count(),
+        4,
+        "{log}"
+    );
     assert_eq!(log.matches("code 6").count(), 4, "{log}");
     daemon.stop();
 }
@@ -209,7 +213,10 @@ fn outlives_its_engine(env: &str) {
     let said = eventually("it asked", || {
         std::fs::read_to_string(workspace.home.join("done")).ok()
     });
-    assert!(said.contains("`workerctl resolve` is for people"), "{said}");
+    assert!(
+        said.contains("`workerctl resolve` is not available to commands of a run"),
+        "{said}"
+    );
     let daemon = Daemon::start(&workspace);
     ended(&workspace, &run);
     daemon.stop();
@@ -306,7 +313,7 @@ fn hidden_ancestors_are_told_apart_by_control_group_and_age() {
     let within = said("within");
     assert!(within.contains("`/proc` hides process"), "{within}");
     assert!(
-        within.contains("hint: ask from another control group"),
+        within.contains("hint: run the command in a control group other than"),
         "{within}"
     );
 }

@@ -249,7 +249,7 @@ fn outside_of_a_workspace_it_is_said_that_tools_of_their_own_are_for_workspaces(
         text(&left.stderr).to_owned()
     };
     let warned = told(&["--typed", "3"]);
-    assert!(warned.contains("`--typed 3` is for workspaces"), "{warned}");
+    assert!(warned.contains("`--typed 3` needs a workspace"), "{warned}");
     assert!(!told(&[]).contains("typed"));
 }
 

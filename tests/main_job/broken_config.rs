@@ -35,7 +35,7 @@ fn every_way_in_is_refused_until_it_is_repaired() {
             let refused = workspace.run(arguments).expect_code(4);
             let said = &refused.stderr;
             assert!(said.contains("workerctl.yaml:1:"), "{arguments:?}: {said}");
-            assert!(said.contains("no good configuration"), "{said}");
+            assert!(said.contains("no valid configuration"), "{said}");
             assert!(said.contains("hint: repair `workerctl.yaml`"), "{said}");
         }
     };

@@ -201,7 +201,7 @@ fn workerctl_within_a_run_speaks_to_the_checkouts_engine_and_never_waits_for_its
     assert!(failure.contains("exit code 8"), "{failure}");
     let run = detail["summary"]["run"].as_str().unwrap();
     let said = workspace.run(&["logs", run]).stdout;
-    assert!(said.contains("within which this command waits"), "{said}");
+    assert!(said.contains("whose command waits for"), "{said}");
     let kept = workspace.run(&["diff", run]).expect_code(0).stdout;
     assert!(
         kept.contains(&format!("\"run\":\"{run}\"")) || kept.contains(run),

@@ -75,7 +75,7 @@ fn a_skill_that_is_not_mutating_asks_in_vain_for_a_tree_and_is_told() {
     for told in [
         "isolation-not-mutating",
         "worker.yaml:",
-        "would not keep it from there",
+        "would not change that",
         "`mutating: true`",
     ] {
         assert!(checked.contains(told), "{checked}");
@@ -251,7 +251,7 @@ fn a_result_that_the_person_hides_from_git_is_named() {
     let done = workspace.run(&["run", "write"]).expect_code(0);
     let told = done.stdout + &done.stderr;
     assert!(
-        told.contains("1 path that git ignores was not taken over: `out.md`"),
+        told.contains("1 path that git ignores is not part of the result: `out.md`"),
         "{told}"
     );
 }

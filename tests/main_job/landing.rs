@@ -113,9 +113,9 @@ fn a_commit_that_a_changed_file_kept_off_its_branch_lands_later_exactly_once() {
         assert!(shown.contains(told), "{shown}");
     }
     let status = workspace.run(&["status"]).stdout;
-    assert!(status.contains("1 commit on no branch"), "{status}");
+    assert!(status.contains("1 commit not on any branch"), "{status}");
     let doctor = workspace.run(&["doctor"]).expect_code(1).stdout;
-    assert!(doctor.contains("1 commit on no branch"), "{doctor}");
+    assert!(doctor.contains("1 commit not on any branch"), "{doctor}");
 
     assert_eq!(refused(&workspace, &["land", &run], 6), "checkout_dirty");
     assert_eq!(workspace.read("tracked.txt").unwrap(), PERSONS);
@@ -128,7 +128,7 @@ fn a_commit_that_a_changed_file_kept_off_its_branch_lands_later_exactly_once() {
         (&json!(commit), &json!("main"))
     );
     assert_eq!(landed["run"]["outcome"]["kind"], "succeeded", "{landed}");
-    let notes = json!(["its hook that follows a commit was not run"]);
+    let notes = json!(["its `post_commit` hook was not run"]);
     assert_eq!(landed["notes"], notes);
     assert!(!workspace.home.join("told").exists());
     assert_eq!(head(&workspace), commit);

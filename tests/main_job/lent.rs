@@ -121,8 +121,8 @@ fn what_is_taken_from_the_checkout_is_there_hidden_and_never_part_of_the_result(
 
     for (skill, path) in [("changes-file", ".env"), ("removes", "settings/deep/b")] {
         let detail = failed(&workspace, skill, "overlay_changed", 1);
-        let named = format!("`{path}` was laid over the base from the checkout");
-        said(&detail, &[&named, "let the run leave"]);
+        let named = format!("the run changed `{path}`, which was copied from the checkout");
+        said(&detail, &[&named, "do not change"]);
     }
 }
 

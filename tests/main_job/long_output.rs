@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::workspace::api::Api;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::workspace::{PATIENCE, Workspace, eventually};
+use crate::workspace::{PATIENCE, Workspace, eventually, skip};
 
 const SKILLS: &str = r#"
   - {id: short, description: d, run: "yes | head -c 65536"}
@@ -107,8 +107,8 @@ fn what_a_killed_engine_has_logged_beyond_the_bound_stays_in_the_log() {
     daemon.stop();
 }
 
-/// Reads until the text arrives.
-fn await_text(stream: &mut UnixStream, read: &mut Vec<u8>, wanted: &str) {
+/// Reads until the text arrives; false if the stream ends before.
+fn reads(stream: &mut UnixStream, read: &mut Vec<u8>, wanted: &str) -> bool {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // Signs of life arrive all the time.
     let until = Instant::now() + PATIENCE;
@@ -118,10 +118,35 @@ fn await_text(stream: &mut UnixStream, read: &mut Vec<u8>, wanted: &str) {
     while !xtest::contains(&read[searched..], wanted.as_bytes()) {
         searched = read.len().saturating_sub(wanted.len());
         let count = stream.read(&mut buffer).unwrap();
-        assert!(count > 0, "the stream ended before `{wanted}`");
+        if count == 0 {
+            return false;
+        }
         assert!(Instant::now() < until, "`{wanted}` did not arrive");
         read.extend_from_slice(&buffer[..count]);
     }
+    true
+}
+
+/// Follows a run without reading anything until the backlog of the stream is full. Returns the run, or `None` if the
+/// daemon has disconnected this reader, as it does after 10 s in which nothing is read.
+fn follow_late(workspace: &Workspace, gate: &mut Gate) -> Option<String> {
+    let run = workspace.submit(&["twice"]);
+    gate.reached();
+    let mut stream = Api::of(workspace).send("GET", &format!("/v1/runs/{run}/events"), "", "");
+    let mut read = Vec::new();
+    assert!(reads(&mut stream, &mut read, "event: changed"));
+    gate.pass();
+    gate.reached();
+    // Nothing follows these lines.
+    eventually("the line before the gate", || {
+        let texts = texts(workspace, "stdout");
+        (texts.last()? == "before").then_some(())
+    });
+    let is_followed = reads(&mut stream, &mut read, "\"text\":\"before\"");
+    gate.pass();
+    let is_followed = is_followed && reads(&mut stream, &mut read, "\"text\":\"behind\"");
+    assert_eq!(workspace.wait(&run).0, 0);
+    is_followed.then_some(run)
 }
 
 #[test]
@@ -129,23 +154,10 @@ fn lines_beyond_the_bound_are_followed_live_and_the_whole_run_has_its_end() {
     let workspace = workspace();
     let mut gate = Gate::new(&workspace, "gate");
     let daemon = Daemon::start(&workspace);
-    let run = workspace.submit(&["twice"]);
-    gate.reached();
+    let Some(run) = (0..5).find_map(|_| follow_late(&workspace, &mut gate)) else {
+        return skip("the machine needs more than 10 s for 100,000 lines");
+    };
     let api = Api::of(&workspace);
-    let mut stream = api.send("GET", &format!("/v1/runs/{run}/events"), "", "");
-    let mut read = Vec::new();
-    await_text(&mut stream, &mut read, "event: changed");
-    gate.pass();
-    gate.reached();
-    // Nothing was read meanwhile, so that the backlog of the stream is full, and nothing follows these lines.
-    eventually("the line before the gate", || {
-        let texts = texts(&workspace, "stdout");
-        (texts.last()? == "before").then_some(())
-    });
-    await_text(&mut stream, &mut read, "\"text\":\"before\"");
-    gate.pass();
-    await_text(&mut stream, &mut read, "\"text\":\"behind\"");
-    assert_eq!(workspace.wait(&run).0, 0);
     let shown = workspace.json(&["show", &run]);
     let execution = &shown["attempts"][0]["execution"];
     let all = 2 * FLOOD + 14;

@@ -138,7 +138,7 @@ fn a_script_that_the_branch_does_not_have_runs_from_a_copy_with_a_warning() {
         let said = done.stdout + &done.stderr;
         if round == 0 {
             assert!(
-                said.contains("a copy outside of the run's tree ran"),
+                said.contains("a copy outside of the worktree was executed"),
                 "{said}"
             );
         }

@@ -188,7 +188,7 @@ fn a_workspace_that_was_cleaned_under_a_daemon_is_served_by_nobody_else() {
     for ((arguments, code), started) in table.into_iter().zip(started) {
         let done = started.end().expect_code(code);
         let told = format!("{}{}", done.stdout, done.stderr);
-        assert!(told.contains("holds"), "{arguments:?}: {told}");
+        assert!(told.contains("locked"), "{arguments:?}: {told}");
         assert!(told.contains("lslocks"), "{arguments:?}: {told}");
         assert!(!told.contains("starts one"), "{arguments:?}: {told}");
         assert!(!told.contains("drain`"), "{arguments:?}: {told}");

@@ -188,6 +188,28 @@ fn a_hole_in_an_output_takes_no_space_where_it_is_published() {
     assert_eq!(text, "tail");
 }
 
+/// Its digest would be computed for hours.
+#[test]
+fn an_output_of_a_terabyte_that_git_ignores_does_not_wait_for_approval() {
+    let workspace = Workspace::with_skills(
+        "
+  - id: hole
+    description: d
+    mutating: true
+    approval_required: true
+    interface: {outputs: [{name: out, type: file, destination: out.bin}]}
+    run: 'truncate -s 1T {out}'
+",
+    );
+    let ignored = workspace.read(".gitignore").unwrap() + "/out.bin\n";
+    workspace.write(".gitignore", &ignored);
+    workspace.git(&["commit", "-qam", "ignored"]);
+    let done = workspace.run(&["run", "hole"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stdout.contains("output_not_held"), "{done:?}");
+    assert!(done.stdout.contains("can have 16 GiB"), "{done:?}");
+}
+
 #[test]
 fn a_link_to_a_commit_does_not_swallow_outputs() {
     let workspace = Workspace::with_skills(

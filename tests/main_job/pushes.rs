@@ -157,7 +157,7 @@ fn a_kept_commit_that_lands_later_is_not_pushed_and_the_reply_says_so() {
         landed["notes"],
         json!([
             "`main` was not pushed to `origin`: `git push origin main`",
-            "its 2 hooks that follow a commit were not run"
+            "its 2 `post_commit` hooks were not run"
         ])
     );
     assert_eq!(remote(&workspace, &["rev-parse", "main"]), before);

@@ -43,12 +43,20 @@ fn a_store_that_is_gone_is_missed_by_every_command_that_needs_it() {
     for arguments in commands {
         let missed = workspace.run(arguments).expect_code(6);
         let said = &missed.stderr;
-        assert!(said.contains("this workspace had a store"), "{missed:?}");
+        assert!(
+            said.contains("the store of this workspace is missing"),
+            "{missed:?}"
+        );
         assert!(said.contains("`workerctl store rebuild`"), "{missed:?}");
         assert!(said.contains("`workerctl store init`"), "{missed:?}");
     }
     let doctor = workspace.run(&["doctor"]).expect_code(1);
-    assert!(doctor.stdout.contains("had a store"), "{doctor:?}");
+    assert!(
+        doctor
+            .stdout
+            .contains("the store of this workspace is missing"),
+        "{doctor:?}"
+    );
     assert!(!workspace.state().exists(), "nothing was made");
     workspace.run(&["store", "rebuild"]).expect_code(0);
     assert_eq!(runs(&workspace), 1);

@@ -55,7 +55,10 @@ fn a_daemon_of_a_copy_leaves_alone_what_the_original_runs() {
     let copy = copied(&workspace);
     let of_copy = Daemon::start_by(&workspace, copy(&["daemon"]));
     let log = of_copy.log();
-    assert!(log.contains("was under way there"), "{log}");
+    assert!(
+        log.contains("the run was active and cannot be recovered here"),
+        "{log}"
+    );
     let shown = workspace.start(&mut copy(&["show", &run, "--json"])).end();
     let outcome = &shown.value()["summary"]["outcome"];
     assert_eq!(outcome["kind"], "unknown", "{shown:?}");

@@ -208,14 +208,13 @@ fn an_output_that_git_ignores_comes_into_the_checkout_and_the_rest_is_counted() 
     assert_eq!(std::io::read_to_string(old).unwrap(), "old\n");
     let commit = ["show", "--name-only", "--format=", "HEAD"];
     assert_eq!(workspace.git(&commit), "s.md\n");
-    let note = "2 paths that git ignores were not taken over: `one.tmp`, `two.tmp`; `keep` keeps them for the next run";
+    let note = "2 paths that git ignores are not part of the result: `one.tmp`, `two.tmp`; list them in `keep` to keep them for the next run";
     assert_eq!(detail["warnings"], json!([note]));
     assert!(workspace.read("one.tmp").is_none());
 
     let detail = workspace.json(&["run", "alone"]);
     assert_eq!(detail["summary"]["commit"], Value::Null);
-    let note =
-        "1 path that git ignores was not taken over: `build/`; `keep` keeps it for the next run";
+    let note = "1 path that git ignores is not part of the result: `build/`; list it in `keep` to keep it for the next run";
     assert_eq!(detail["warnings"], json!([note]));
 }
 

@@ -66,7 +66,7 @@ fn expect_told(workspace: &Workspace, log: &Path, damage: &str) {
         "{shown:?}"
     );
     let logs = workspace.run(&["logs"]).expect_code(0);
-    let warning = format!("warning: this log is not what was written: {damage}");
+    let warning = format!("warning: this log is damaged or was modified: {damage}");
     assert!(logs.stderr.contains(&warning), "{logs:?}");
 }
 
@@ -95,7 +95,7 @@ fn a_log_that_was_changed_is_found_by_every_command_that_tells_of_threads() {
     expect_told(&workspace, &log, &told);
 
     fs::write(&log, edited(&whole, "\"two\"", None)).unwrap();
-    let told = format!("line {next} is where line {at} is due");
+    let told = format!("found line {next} instead of line {at}");
     expect_told(&workspace, &log, &told);
 
     // The last two lines, up to the end of a line.

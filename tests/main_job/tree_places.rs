@@ -60,7 +60,7 @@ fn a_place_inside_a_work_tree_is_refused_by_name() {
     let workspace = Workspace::without_sandbox(SKILLS);
     let around = workspace.home.to_str().unwrap();
     workspace.git(&["init", "-q", around]);
-    let named = ["is inside the work tree", around, "`XDG_STATE_HOME`"];
+    let named = ["is inside the git worktree", around, "`XDG_STATE_HOME`"];
     fails(&workspace, &[], "trees_inside_work_tree", &named);
     let elsewhere = workspace.root.with_file_name("elsewhere");
     succeeds(&workspace, &[("XDG_STATE_HOME", &elsewhere)]);

@@ -19,7 +19,7 @@ fn a_model_that_edits_the_configuration_lifts_no_guard() {
     let mut client = Client::connect(&workspace);
     let refused = use_skill(&mut client);
     assert!(
-        refused.contains("A person can run it: `workerctl run`"),
+        refused.contains("A user can run it: `workerctl run`"),
         "{refused}"
     );
     for setting in ["mcp:", "mutating", "workerctl.yaml"] {
@@ -36,7 +36,7 @@ fn a_model_that_edits_the_configuration_lifts_no_guard() {
             .then_some(())
     });
     let refused = use_skill(&mut client);
-    assert!(refused.contains("A person can run it"), "{refused}");
+    assert!(refused.contains("A user can run it"), "{refused}");
     assert!(workspace.read("f.txt").is_none());
 
     workspace.configure("");

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -32,14 +32,21 @@ fn connect(workspace: &Workspace) -> Client {
 }
 
 /// Asks for the skill that writes; the question, and the id of the call.
-fn asked(client: &mut Client, text: &str) -> (Value, u64) {
+fn submitted(client: &mut Client, text: &str) -> u64 {
     let arguments = json!({"skill": "writes", "input": {"text": text}});
-    let call = client.request(
+    client.request(
         "tools/call",
         &json!({"name": "use_skill", "arguments": arguments}),
-    );
-    let question = client.message("question", |one| one["method"] == "elicitation/create");
-    (question, call)
+    )
+}
+
+fn is_question(message: &Value) -> bool {
+    message["method"] == "elicitation/create"
+}
+
+fn asked(client: &mut Client, text: &str) -> (Value, u64) {
+    let call = submitted(client, text);
+    (client.message("question", is_question), call)
 }
 
 fn answer(client: &mut Client, question: &Value, action: &str) {
@@ -116,7 +123,7 @@ fn an_answer_counts_for_what_was_shown_and_for_nothing_else() {
     let refused = client.answer(call)["result"].clone();
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(
-        text_of(&refused).contains("are not what was agreed to any more"),
+        text_of(&refused).contains("changed after they were agreed to"),
         "{refused}"
     );
     // So is the branch.
@@ -125,7 +132,7 @@ fn an_answer_counts_for_what_was_shown_and_for_nothing_else() {
     answer(&mut client, &question, "accept");
     let refused = client.answer(call)["result"].clone();
     assert!(
-        text_of(&refused).contains("are not what was agreed to any more"),
+        text_of(&refused).contains("changed after they were agreed to"),
         "{refused}"
     );
     assert!(workspace.read("reports/x.md").is_none());
@@ -156,7 +163,7 @@ fn a_script_that_is_exchanged_after_the_question_does_not_run() {
     answer(&mut client, &question, "accept");
     let refused = client.answer(call)["result"].clone();
     assert!(
-        text_of(&refused).contains("are not what was agreed to any more"),
+        text_of(&refused).contains("changed after they were agreed to"),
         "{refused}"
     );
     assert!(workspace.read("other.txt").is_none());
@@ -188,26 +195,25 @@ fn what_cannot_run_is_refused_and_counted_without_a_question() {
     assert_eq!(lines.matches("\"refused\"").count(), 2, "{lines}");
 }
 
-/// The daemon reads definitions again every 30 s. What a scenario does before that has to take less.
-const BEFORE_RESCAN: Duration = Duration::from_secs(15);
-
 #[test]
 fn what_a_daemon_knows_as_changing_things_does_not_run_unasked() {
-    let in_time = (0..5).any(|_| {
+    let is_shown = (0..5).any(|attempt| {
         let workspace = Workspace::with_skills(SKILLS);
         let daemon = Daemon::start(&workspace);
-        let in_time = asks_by_what_the_daemon_knows(&workspace);
+        // It looks at definitions once more as soon as it watches them, and then after 30 s only.
+        std::thread::sleep(Duration::from_millis(500) * attempt);
+        let is_shown = asks_by_what_the_daemon_knows(&workspace, &daemon);
         daemon.stop();
-        in_time
+        is_shown
     });
-    if !in_time {
+    if !is_shown {
         skip("the machine is too busy to ask before the daemon reads definitions again");
     }
 }
 
-/// Returns false if the daemon may have read the definitions again meanwhile.
-fn asks_by_what_the_daemon_knows(workspace: &Workspace) -> bool {
-    let began = Instant::now();
+/// Returns false if the daemon has read the definitions again meanwhile.
+fn asks_by_what_the_daemon_knows(workspace: &Workspace, daemon: &Daemon) -> bool {
+    let has_read_again = || daemon.log().contains("definitions have changed");
     // Only a file that is closed is announced: the daemon has not heard of this change, and a new server reads it.
     let path = "workers/w/worker.yaml";
     let text = workspace.read(path).unwrap();
@@ -222,7 +228,7 @@ fn asks_by_what_the_daemon_knows(workspace: &Workspace) -> bool {
     let listed = client.text("list_skills", &json!({"query": "writes"}));
     let refused = client.call("use_skill", &json!({"skill": "writes"}));
     let mut other = connect(workspace);
-    if began.elapsed() > BEFORE_RESCAN {
+    if has_read_again() {
         return false;
     }
     assert!(!listed.contains("unavailable"), "{listed}");
@@ -231,8 +237,14 @@ fn asks_by_what_the_daemon_knows(workspace: &Workspace) -> bool {
         "{refused}"
     );
     // A client that can ask its user does.
-    let (question, call) = asked(&mut other, "two");
-    answer(&mut other, &question, "decline");
+    let call = submitted(&mut other, "two");
+    let first = other.message("question or answer", |message| {
+        is_question(message) || message["id"] == call
+    });
+    if !is_question(&first) && has_read_again() {
+        return false;
+    }
+    answer(&mut other, &first, "decline");
     assert!(text_of(&other.answer(call)["result"]).contains("declined"));
     assert!(workspace.read("reports/x.md").is_none());
     true
@@ -244,10 +256,7 @@ fn what_the_configuration_says_goes_before_the_question() {
     workspace.write("workerctl.yaml", "mcp: {mutating: refuse}\n");
     let mut client = connect(&workspace);
     let refused = client.call("use_skill", &json!({"skill": "writes"}));
-    assert!(
-        text_of(&refused).contains("A person can run it"),
-        "{refused}"
-    );
+    assert!(text_of(&refused).contains("A user can run it"), "{refused}");
     assert!(client.leave().success());
     workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
     workspace.commit_all("allow");

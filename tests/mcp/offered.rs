@@ -81,7 +81,7 @@ fn a_workers_skill_is_held_to_what_it_restricts() {
             "set",
             "Skill requires toolset 'nosuch' which is not available",
         ),
-        ("only", "it restricts which tools are used"),
+        ("only", "it restricts the tools"),
     ] {
         let (said, error) = used(&mut client, skill, &json!({}));
         assert!(error && said.contains(expected), "{skill}: {said}");
@@ -153,7 +153,7 @@ fn mutating_skills_are_offered_only_where_they_may_run() {
     // Who asks is told of it, and why it does not run.
     let listed = client.call("list_skills", &json!({"query": "writes"}));
     let why = &json_of(&listed)[0]["unavailable"].clone();
-    assert!(why.to_string().contains("A person can run it"), "{listed}");
+    assert!(why.to_string().contains("A user can run it"), "{listed}");
     assert!(client.leave().success());
 
     workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
@@ -268,13 +268,11 @@ fn mutating_skills_of_roots_are_offered_only_where_clients_may_change_things() {
         let one = listed(&mut client, name);
         assert_eq!(one["mutating"], true, "{one}");
         assert!(
-            one["unavailable"]
-                .to_string()
-                .contains("A person can run it"),
+            one["unavailable"].to_string().contains("A user can run it"),
             "{one}"
         );
         let (said, error) = used(&mut client, name, &json!({}));
-        assert!(error && said.contains("A person can run it"), "{said}");
+        assert!(error && said.contains("A user can run it"), "{said}");
         let uri = json!({"uri": format!("skill://{name}/SKILL.md")});
         for (method, params) in [("prompts/get", json!({"name": name})), ("skills/get", uri)] {
             let answer = client.ask(method, &params);
@@ -348,7 +346,7 @@ fn skills_of_workers_that_cannot_be_used_are_not_offered_and_say_why() {
     assert_eq!(prompts(&mut client), ["held", "lacks", "told"]);
     // A command that no client may run can be read, and says so.
     for (name, why) in [
-        ("held", "it restricts which tools are used"),
+        ("held", "it restricts the tools"),
         ("lacks", "requires tool 'nosuch'"),
     ] {
         assert!(

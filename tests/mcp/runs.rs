@@ -122,7 +122,7 @@ fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
     assert_eq!(said["is_error"], false, "{said}");
     let run = said["run"].as_str().unwrap().to_owned();
     assert!(
-        text_of(&started).contains("`get_run` tells how it ends"),
+        text_of(&started).contains("`get_run` returns its result"),
         "{started}"
     );
     gate.reached();
@@ -134,7 +134,7 @@ fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
     let so_far = client.call("read_thread", &json!({"run": run[20..]}));
     let more = so_far["content"][1]["text"].as_str().unwrap();
     assert!(
-        more.starts_with("the run goes on (executing): call again"),
+        more.starts_with("the run continues (executing): call again"),
         "{more}"
     );
     let next = more
@@ -401,7 +401,7 @@ fn nothing_runs_by_defaults_while_the_configuration_is_broken() {
     let mut client = Client::connect(&workspace);
     let refused = client.call("use_skill", &json!({"skill": "quick"}));
     let said = refused.to_string();
-    assert!(said.contains("no good configuration is known"), "{said}");
+    assert!(said.contains("no valid configuration is known"), "{said}");
     assert!(said.contains("repair `workerctl.yaml`"), "{said}");
     client.finish();
     assert!(!workspace.root.join("workspace/threads").exists());

@@ -75,7 +75,7 @@ fn a_server_that_starts_with_a_broken_configuration_trusts_no_project() {
     assert!(handed.starts_with("Loading: git"), "{handed}");
     eventually("log", || {
         let told = client.log();
-        told.contains("are not trusted until it is repaired")
+        told.contains("are not trusted until the file is fixed")
             .then_some(())
     });
 }

@@ -197,7 +197,7 @@ fn mutating_skills_run_only_where_the_configuration_says_so() {
     let mut client = Client::connect(&workspace);
     let refused = error(&mut client, "writes", &json!({}));
     assert!(
-        refused.contains("A person can run it: `workerctl run`")
+        refused.contains("A user can run it: `workerctl run`")
             && !refused.contains("workerctl.yaml"),
         "{refused}"
     );
@@ -209,7 +209,7 @@ fn mutating_skills_run_only_where_the_configuration_says_so() {
     // What cannot be understood allows nothing, and is an error of `check`.
     workspace.write("workerctl.yaml", "mcp: {mutating: yes please}\n");
     let mut client = Client::connect(&workspace);
-    assert!(error(&mut client, "writes", &json!({})).contains("A person can run it"));
+    assert!(error(&mut client, "writes", &json!({})).contains("A user can run it"));
     assert!(client.leave().success());
     let checked = workspace.run(&["check"]).expect_code(4);
     assert!(

@@ -215,10 +215,10 @@ fn a_port_that_is_taken_ends_the_start() {
     assert_ne!(done.code, 0);
     let told = &done.stderr;
     assert!(
-        told.contains(&format!("`{address}` cannot be listened at")),
+        told.contains(&format!("cannot listen on `{address}`")),
         "{told}"
     );
-    assert!(told.contains("names another port"), "{told}");
+    assert!(told.contains("another port with"), "{told}");
     drop(held);
     start(&workspace).stop();
 }

@@ -106,7 +106,10 @@ fn a_call_goes_on_without_its_connection_and_can_be_taken_up_again() {
         assert_eq!(refused.status, 400, "{unknown}: {}", refused.head);
         let value = refused.value();
         assert_eq!(value["error"]["code"], -32_600, "{value}");
-        assert!(value.to_string().contains("asked again"), "{value}");
+        assert!(
+            value.to_string().contains("send the request again"),
+            "{value}"
+        );
     }
     assert_eq!(session.status(), 200, "the session goes on");
 }

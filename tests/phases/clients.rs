@@ -46,7 +46,7 @@ fn the_first_ctrl_c_cancels_and_the_second_ends_at_once() {
         assert_ne!(workspace.show(&run)["summary"]["phase"], "finished");
         client.signal(Signal::INT);
         let done = client.end().expect_code(130);
-        assert!(done.stderr.contains("once more"), "{done:?}");
+        assert!(done.stderr.contains("interrupt again"), "{done:?}");
         let (code, detail) = workspace.wait(&run);
         assert_eq!(code, 130, "{detail}");
         if let Some(daemon) = daemon {
@@ -85,7 +85,7 @@ fn a_command_whose_engine_is_drained_by_another_ends() {
     // The grace ends the command at the gate, and the run goes back to the queue.
     draining.end().expect_code(0);
     let done = hosting.end().expect_code(7);
-    assert!(done.stderr.contains("is not forgotten"), "{done:?}");
+    assert!(done.stderr.contains("is not lost"), "{done:?}");
     workspace.expect_no_process();
 }
 

@@ -132,7 +132,7 @@ fn references_and_trees_are_dropped_only_by_a_clock_that_is_believed_and_that_is
         (!is_kept() && recorded_doubt(&workspace) == Some(false)).then_some(())
     });
     is_logged(&daemon, "references of runs beyond `keep_refs` are dropped");
-    is_logged(&daemon, "runs that `retention` does not keep are forgotten");
+    is_logged(&daemon, "runs beyond the limits of `retention` are deleted");
     daemon.stop();
 }
 

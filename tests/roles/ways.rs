@@ -50,8 +50,8 @@ fn a_command_runs_no_engine_where_its_user_may_not_write() {
         let refused = bed.run_anywhere(READER, arguments).expect_code(7);
         assert_eq!(refused.refusal(), "no_engine", "{arguments:?}");
         for said in [
-            "this user may not write there",
-            "`root` starts one",
+            "you have no write permission there",
+            "`root` can start one",
             "--socket",
         ] {
             assert!(refused.stderr.contains(said), "{said}: {refused:?}");
@@ -68,7 +68,10 @@ fn a_command_runs_no_engine_where_its_user_may_not_write() {
         .run_anywhere(READER, &["run", "say", "--json"])
         .expect_code(7);
     assert_eq!(refused.refusal(), "not_permitted");
-    assert!(refused.stderr.contains("`root` starts one"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("`root` can start one"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_directory_that_keeps_them_out_is_named_by_the_log_and_by_doctor() {
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
     let daemon = bed.daemon_at(&directory.join("s.sock"));
-    let closed = format!("`{}` is closed to them", directory.display());
+    let closed = format!("they may not enter `{}`", directory.display());
     let remedy = format!("chmod o+x {}", directory.display());
     let log = daemon.log();
     assert!(log.contains(&closed) && log.contains(&remedy), "{log}");
@@ -112,7 +115,7 @@ fn a_directory_that_keeps_them_out_is_named_by_the_log_and_by_doctor() {
             one["message"]
                 .as_str()
                 .unwrap()
-                .contains("whom `access` names")
+                .contains("named in `access`")
         };
         all.find(is_it).unwrap()
     };

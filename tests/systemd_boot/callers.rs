@@ -105,8 +105,8 @@ fn no_command_of_a_run_is(installed: &mut Installed<'_>) {
         skip("there is no `python3`, with which a process hides itself");
     }
     let skills = [
-        ("lost", "stems from a command of run"),
-        ("hidden", "stems from a command of run"),
+        ("lost", "descends from a command of run"),
+        ("hidden", "descends from a command of run"),
         ("unmarked", "`/proc` hides process"),
     ];
     for (skill, why) in skills.iter().take(if hides { 3 } else { 1 }) {

@@ -187,14 +187,14 @@ fn what_holds_something_never_granted_is_not_granted_either() {
         ("repository", "~/other", "repository's"),
         ("threads", "workspace/threads", "definitions, logs"),
         ("skills", ".claude", "definitions, logs"),
-        ("home", "~/", "holds `~/.ssh`"),
-        ("config", "~/.config", "holds `~/.config/gh`"),
-        ("target", "~/dots", "holds `~/.netrc`"),
-        ("link", "~/mail", "holds `~/mail/key`"),
-        ("model", "~/keys", "holds `~/keys/k`"),
+        ("home", "~/", "contains `~/.ssh`"),
+        ("config", "~/.config", "contains `~/.config/gh`"),
+        ("target", "~/dots", "contains `~/.netrc`"),
+        ("link", "~/mail", "contains `~/mail/key`"),
+        ("model", "~/keys", "contains `~/keys/k`"),
     ];
     if std::fs::File::open("/etc/shadow").is_ok() {
-        rows.push(("machine", "/etc", "holds `/etc/"));
+        rows.push(("machine", "/etc", "contains `/etc/"));
     }
     let granted = [
         ("named", "~/.ssh"),

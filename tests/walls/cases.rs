@@ -247,7 +247,9 @@ pub(crate) const HARMLESS_IN_A_CONTAINER: [&str; 14] = [
 ];
 
 /// System calls; in each text `$b` is a buffer of 256 zeros, `$E` the engine's process and `$p` a descriptor of it.
-const CALLS: [(i64, &str); 87] = [
+const CALLS: [(i64, &str); 88] = [
+    // Access mode 3, for which Landlock has no right.
+    (libc::SYS_openat, "-100, \"/etc/passwd\", 3"),
     // A lease on standard input, which others who open the file would wait for; flags of inodes.
     (libc::SYS_fcntl, "0, 1024, 1"),
     (469, "-100, \".\", $b, 32, 0"),

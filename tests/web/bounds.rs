@@ -8,17 +8,31 @@ use workerctl::web::DIGEST;
 
 use crate::web::host::Host;
 use crate::web::wire::{Answer, Request};
+use crate::workspace::eventually;
 
 /// How long an answer may take that waits for nobody.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The socket and the page answer, whatever else goes on.
+/// The socket and the page answer, whatever else goes on: soon, unless the machine is busy with other work too.
 fn both_answer(host: &Host, token: &str) {
     let began = Instant::now();
-    host.workspace.json(&["status"]);
+    // A command gives up after 5 s.
+    eventually("the socket answers", || {
+        let done = host.workspace.run(&["status", "--json"]);
+        (done.code == 0).then_some(())
+    });
     assert_eq!(host.get("/v1/status", token).status, 200);
     assert_eq!(host.ask(&Request::get("/")).status, 200);
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    let elapsed = began.elapsed();
+    let bound = SOON.max(20 * start_of_a_program(host));
+    assert!(elapsed < bound, "{elapsed:?} of {bound:?}");
+}
+
+/// The time that a command needs which asks no engine.
+fn start_of_a_program(host: &Host) -> Duration {
+    let began = Instant::now();
+    host.workspace.run(&["--version"]).expect_code(0);
+    began.elapsed()
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn an_address_that_others_reach_is_refused_by_name() {
     let told = daemon.log();
     for part in [
         "the web page is not served",
-        "`web: {listen: …}` in workerctl.yaml names another port",
+        "another port with `web: {listen: …}` in workerctl.yaml",
     ] {
         assert!(told.contains(part), "{told}");
     }

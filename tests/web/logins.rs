@@ -256,7 +256,8 @@ fn a_command_of_a_run_gets_no_code_even_where_it_may_ask_the_engine() {
     let done = host.workspace.run(&["run", "curious"]).expect_code(0);
     let told = format!("{}{}", done.stdout, done.stderr);
     assert_eq!(
-        told.matches("is for people: a command of a run").count(),
+        told.matches("is not available to commands of a run")
+            .count(),
         2,
         "{told}"
     );

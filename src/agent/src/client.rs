@@ -392,7 +392,7 @@ impl RunningTurn<'_> {
             .iter()
             .any(|part| nests_beyond(part, NESTING_MAX))
         {
-            let failure = Failure::Incomplete("it nests deeper than is kept");
+            let failure = Failure::Incomplete("it is nested too deeply");
             return Err(failed(failure, true));
         }
         let continuation = (!answer.parts.is_empty()).then(|| Continuation {

@@ -100,8 +100,8 @@ impl Client {
     /// One [`PostError`] for each way in which it is not taken.
     pub fn post(&self, post: &Post, stop: &Stop) -> Result<Posted, PostError> {
         let settings = |why: &str| PostError::Settings(why.to_owned());
-        let url = Url::parse(&post.url).map_err(|_| settings("its address is none"))?;
-        let headers = headers(post).ok_or_else(|| settings("a header of it is none"))?;
+        let url = Url::parse(&post.url).map_err(|_| settings("its URL is invalid"))?;
+        let headers = headers(post).ok_or_else(|| settings("one of its headers is invalid"))?;
         let secrets = Secrets::of(&url, post);
         let http = self
             .pool(CONNECT, url.scheme() == "https")

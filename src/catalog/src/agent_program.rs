@@ -68,7 +68,8 @@ impl DeclaredProgram {
         let is_map = |view: &View<'_>| matches!(view.data(), Data::Map(_));
         let found = own.within(outer);
         if let Some(view) = view.filter(|view| is_map(view) && found.cli.is_none()) {
-            let message = "no level says which program `agent` is about".to_owned();
+            let message =
+                "neither this `agent` nor an outer level sets the program to use".to_owned();
             report.error(
                 "missing-key",
                 view.key_place(),
@@ -191,7 +192,7 @@ fn variables(view: View<'_>, report: &mut Report) -> Vec<(String, String)> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(fits) || name.starts_with("WORKERCTL_") {
             let message = format!("`{}` is no name of a variable here", name.escape_debug());
-            let hint = "write letters, digits and `_`; `WORKERCTL_…` are the engine's";
+            let hint = "use letters, digits and `_`; names such as `WORKERCTL_…` are reserved for the engine";
             report.error("name-invalid", value.key_place(), message, hint);
         } else if let Some(text) = value.text(name, report) {
             found.push((name.to_owned(), text));

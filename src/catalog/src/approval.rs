@@ -82,7 +82,7 @@ pub(crate) fn expires(view: View<'_>, report: &mut Report) -> Option<u64> {
         return Some(millis);
     }
     let message = format!(
-        "`expires` is from a moment to {}",
+        "`expires` must be more than zero and at most {}",
         show_millis(EXPIRES_MS_MAX)
     );
     report.error(

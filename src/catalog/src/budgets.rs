@@ -91,7 +91,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
             format!(
                 "`money: {run}` of one run is more than `per_day: {{money: {day}}}` of all runs"
             ),
-            "let a run spend less than a day",
+            "lower the limit of one run, or raise the limit per day",
         );
     }
     asked

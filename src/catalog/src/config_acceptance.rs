@@ -92,7 +92,7 @@ fn changed_rights(former: &Config, new: &Config) -> Vec<&'static str> {
 fn not_accepted(changed: &[&str]) -> Problem {
     let named: Vec<String> = changed.iter().map(|name| format!("`{name}`")).collect();
     let message = format!(
-        "the former configuration stays in force: {} changed, and the file is neither committed nor accepted by a person",
+        "the former configuration stays in force: {} changed, but the change is neither committed nor accepted by a user",
         named.join(", ")
     );
     Problem {

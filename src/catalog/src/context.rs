@@ -31,8 +31,8 @@ pub(crate) fn read(root: View<'_>, config: &Config, report: &mut Report) -> Vec<
                 None => report.note(
                     "context-not-read",
                     written.place(),
-                    format!("no model is given this item of `{key}`"),
-                    "only single files are: paths relative to the workspace, without patterns and placeholders",
+                    format!("this item of `{key}` is not passed to the model"),
+                    "only single files are passed: write paths relative to the workspace, without patterns or placeholders",
                 ),
             }
         }

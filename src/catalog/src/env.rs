@@ -162,7 +162,7 @@ fn plain_variable(item: View<'_>, report: &mut Report) -> Option<PlainVariable> 
         report.error(
             "env-plain",
             view.key_place(),
-            "a value that is no secret has no place where a secret is kept".to_owned(),
+            "the variable has both a plain value and keys of a secret".to_owned(),
             "remove `value` and `plain`, or `secret`, `credential` and `as`",
         );
         return None;
@@ -307,7 +307,7 @@ pub(crate) fn program(view: View<'_>, key: &str, report: &mut Report) -> Option<
     }
     if is_command_line(&argv) {
         let message = format!(
-            "`{key}` is one program with its arguments, and the first item is a whole command"
+            "`{key}` must list a program and its arguments, but the first item is a whole command line"
         );
         let words: Vec<&str> = argv
             .iter()

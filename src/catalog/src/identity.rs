@@ -64,7 +64,7 @@ pub(crate) fn read(
         report.warning(
             "worker-flat",
             view.key_place(),
-            format!("the worker's keys stand at the top level, `{id_key}` is taken as its id"),
+            format!("the worker's keys are at the top level; `{id_key}` is used as its id"),
             "put them below `worker:`",
         );
     }
@@ -77,8 +77,8 @@ pub(crate) fn read(
         report.note(
             "worker-template",
             view.place(),
-            format!("`{id}` holds a placeholder: a template is listed and checked, never run"),
-            "name its instances in workerctl.yaml, `instances: {…}`, or copy it under an id of its own to run it",
+            format!("`{id}` contains a placeholder, so this worker is a template, which is listed and checked but never run"),
+            "to run it, list its instances in workerctl.yaml (`instances: {…}`), or copy it and give the copy an id without placeholders",
         );
     }
     let placeholders = instances::inputs(&id, instance);

@@ -248,7 +248,7 @@ fn path(view: View<'_>, key: &str, config: &Config, report: &mut Report) -> Opti
         report.error(
             "path-reserved",
             view.place(),
-            format!("`{key}: {shown}` covers `{own}`, which is never a run's own"),
+            format!("`{key}: {shown}` covers `{own}`, which is reserved"),
             "name directories or files next to it",
         );
         return None;

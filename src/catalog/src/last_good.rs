@@ -87,11 +87,11 @@ pub(super) fn last_good_config(
 
 /// What does not happen while no good configuration is known.
 pub(super) fn config_unknown(has_schedules: bool, known: &roots::RootSkills) -> Vec<Problem> {
-    let fired = "no schedule is fired until it is repaired: the zone of their slots is in it";
+    let fired = "no schedule runs until the file is fixed, because it may set their time zone";
     let roots = known.roots.iter().filter(|root| !root.trusted);
     let labels: Vec<String> = roots.map(|root| format!("`{}`", root.label)).collect();
     let trusted = format!(
-        "skills of {} are not trusted until it is repaired: the list of them is in it",
+        "skills of {} are not trusted until the file is fixed, because it sets which skill directories are trusted",
         labels.join(", ")
     );
     [

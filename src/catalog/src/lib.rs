@@ -213,7 +213,7 @@ impl Catalog {
     /// Why none of the schedules is fired, where none is.
     pub fn schedules_held(&self) -> Option<&'static str> {
         (!self.config_is_known).then_some(
-            "no schedule is fired until `workerctl.yaml` is repaired, for the zone of slots may stand there",
+            "no schedule runs until `workerctl.yaml` is fixed, because it may set their time zone",
         )
     }
 

@@ -121,10 +121,10 @@ fn model(alias: &str, view: View<'_>, report: &mut Report) -> Option<Model> {
             "model-key-missing",
             view.key_place(),
             format!(
-                "`{alias}` has no `key`, which the public address of `{}` asks for",
+                "`{alias}` has no `key`, which the public API of `{}` requires",
                 model.provider.name()
             ),
-            "add `key: env:NAME`, or `base_url` of a server that asks for none",
+            "add `key: env:NAME`, or the `base_url` of a server that requires no key",
         );
     }
     Some(model)
@@ -164,7 +164,7 @@ pub(crate) fn key(view: View<'_>, report: &mut Report) -> Option<KeySource> {
     let found = view.scalar_text().and_then(|text| text.parse().ok());
     if found.is_none() {
         let message = KeySourceError.to_string();
-        let hint = "let the environment or a file hold it; one that stood here should be replaced";
+        let hint = "read it from the environment or a file; revoke a key that was written here";
         report.error(KEY_LITERAL, view.place(), message, hint);
     }
     found

@@ -191,7 +191,7 @@ fn address(view: View<'_>, report: &mut Report) -> Option<AddressSource> {
                 WEBHOOK_LITERAL,
                 view.place(),
                 "every reader of this file can use the address of `webhook`".to_owned(),
-                "keep it elsewhere where it is a secret: `env:NAME`, `credential:NAME` or `file:/path`",
+                "if it is a secret, refer to it with `env:NAME`, `credential:NAME` or `file:/path`",
             );
             Some(AddressSource::Written(url))
         }

@@ -102,7 +102,7 @@ fn problem(skill: &Skill, destination: &str, place: crate::model::Place) -> Prob
         severity: Severity::Warning,
         place,
         message: format!(
-            "every run fails: `{destination}` decides what agents or later runs may do, and a run in the sandbox does not change it"
+            "every run fails: `{destination}` controls what agents or later runs may do, so runs in the sandbox cannot change it"
         ),
         hint: Some(format!(
             "{how}; or write `protected_files: ['!{destination}']` in workerctl.yaml, unless it is a definition"

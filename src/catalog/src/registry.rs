@@ -125,7 +125,7 @@ impl Reading<'_> {
         if let Some(first) = self.registry.entries.get(&key) {
             if first.directory != directory {
                 let message = format!(
-                    "`{id}` appears twice, with `{}` in line {} and with `{directory}` here: neither decides",
+                    "`{id}` appears twice, with `{}` in line {} and with `{directory}` here: both entries are ignored",
                     first.directory, first.place.line
                 );
                 self.report
@@ -144,7 +144,7 @@ impl Reading<'_> {
 
     fn finish(self) -> Registry {
         if let Some(place) = self.without_path {
-            let message = "entries without `path` decide nothing".to_owned();
+            let message = "entries without `path` have no effect".to_owned();
             self.report.note("registry-path", place, message, "");
         }
         let mut registry = self.registry;
@@ -190,7 +190,7 @@ impl Registry {
                     chosen.insert(id, entry);
                 }
                 Some(_) => entry.misleads(
-                    "and another worker is defined there",
+                    "but another worker is defined there",
                     "correct the id or the path, or remove the entry",
                     report,
                 ),
@@ -209,7 +209,7 @@ impl Registry {
             }
             passed_over.insert(std::ptr::from_ref(*unit));
             let message = format!(
-                "this definition of `{}` does not count: `{}` says that the one in `{}` does",
+                "this definition of `{}` is ignored: `{}` selects the one in `{}`",
                 worker.id, entry.place, entry.directory
             );
             let place = unit.place(worker).clone();
@@ -230,7 +230,7 @@ impl Entry {
         let file = format!("{}/worker.yaml", self.directory);
         let (why, hint) = match root.stamp(&file) {
             Some(_) => (
-                "which no path of workers covers",
+                "which is not below any of the worker paths",
                 "add the directory to `workers.paths` in workerctl.yaml, or remove the entry",
             ),
             None => (

@@ -56,7 +56,7 @@ pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) -> boo
 /// Why a definition may not run whose `sandbox` means something to another program.
 pub(crate) fn sandbox(view: View<'_>, report: &mut Report) -> Unavailable {
     let shown = view.scalar_text().unwrap_or_else(|| view.kind().to_owned());
-    let reason = format!("`sandbox: {shown}` is asked for and not known");
+    let reason = format!("`sandbox: {shown}` is not a known sandbox level");
     report.warning(
         "sandbox-unsupported",
         view.place(),

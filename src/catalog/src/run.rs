@@ -90,8 +90,7 @@ pub(crate) fn is_command_line(argv: &[String]) -> bool {
 }
 
 fn report_command_line(view: View<'_>, argv: &[String], report: &mut Report) {
-    let message =
-        "`run` as a list is one program with its arguments, and the first item is a whole command";
+    let message = "`run` as a list must be a program and its arguments, but the first item is a whole command line";
     let hint = if argv.iter().skip(1).any(|item| item.starts_with('-')) {
         let words: Vec<&str> = argv
             .iter()

@@ -31,8 +31,8 @@ impl DeclaredSandbox {
             report.error(
                 "sandbox-contradiction",
                 self.place.clone(),
-                format!("`sandbox: off`, and `{outer}` is asked for around it"),
-                "remove one of the two; the other may stand in the worker or in workerctl.yaml",
+                format!("`sandbox: off` contradicts `{outer}` of an outer level"),
+                "remove one of the two; the outer setting may be in the worker or in workerctl.yaml",
             );
         }
         let own = &mut self.sandbox;
@@ -105,7 +105,7 @@ pub(crate) fn read(
         report.error(
             "sandbox-contradiction",
             view.place(),
-            "`level: off`, and keys that hold nothing without a sandbox".to_owned(),
+            "`level: off` is combined with keys that have no effect without a sandbox".to_owned(),
             "remove `level`, or the others",
         );
     }
@@ -190,22 +190,25 @@ fn refuse(
     let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let parts: Vec<&str> = parts.collect();
     let is_relative = !text.starts_with(['/', '~']);
-    let wrong =
-        if text.contains(['*', '?', '{', '}', '$']) || text.split('/').any(|part| part == "..") {
-            Some("is no path: no pattern, no placeholder, no variable and no `..`")
-        } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
-            Some("is another user's home, which is not looked up")
-        } else if key == "write" && text.split('/').any(|part| part == ".git") {
-            Some("is in a repository's own files, which are never granted")
-        } else if key == "write"
-            && is_relative
-            && (matches!(parts.first(), Some(&(".workerctl" | "workerctl.yaml")))
-                || workers.meet(&parts.iter().collect::<PathBuf>()))
-        {
-            Some("covers definitions or what is the engine's, which are never granted")
-        } else {
-            None
-        };
+    let wrong = if text.contains(['*', '?', '{', '}', '$'])
+        || text.split('/').any(|part| part == "..")
+    {
+        Some(
+            "is not a plain path: it must not contain a pattern, a placeholder, a variable or `..`",
+        )
+    } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
+        Some("is another user's home, which is not looked up")
+    } else if key == "write" && text.split('/').any(|part| part == ".git") {
+        Some("is in a repository's own files, which are never granted")
+    } else if key == "write"
+        && is_relative
+        && (matches!(parts.first(), Some(&(".workerctl" | "workerctl.yaml")))
+            || workers.meet(&parts.iter().collect::<PathBuf>()))
+    {
+        Some("covers definitions or files of the engine, to which access is never granted")
+    } else {
+        None
+    };
     let Some(why) = wrong else {
         return Some(());
     };

@@ -163,7 +163,7 @@ fn schema(view: View<'_>, report: &mut Report) -> Option<serde_json::Value> {
     if schema.get("type").and_then(serde_json::Value::as_str) == Some("object") {
         return Some(schema);
     }
-    let message = "`schema` has not `type: object`: arguments of tools have names".to_owned();
+    let message = "`schema` must have `type: object`, because tool arguments are named".to_owned();
     report.error("input-schema", view.place(), message, "add `type: object`");
     None
 }
@@ -212,8 +212,7 @@ fn mcp(view: View<'_>, report: &mut Report) -> Option<McpServer> {
             } else {
                 "`mcp` has neither `command` nor `url`"
             };
-            let hint =
-                "write `command: [program]` for one that is started, or `url` for one that runs";
+            let hint = "write `command: [program]` for a server that the engine starts, or `url` for one that is already running";
             report.error("missing-key", view.key_place(), message.to_owned(), hint);
             return None;
         }

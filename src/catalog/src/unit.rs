@@ -70,7 +70,7 @@ impl Unit {
         report.error(
             "loader-failed",
             whole_file(&files.definition),
-            "reading the definition failed for a reason of our own".to_owned(),
+            "reading the definition failed because of an internal error".to_owned(),
             "report this file as a defect of workerctl",
         );
         let whole = whole_file(&files.definition);

@@ -118,7 +118,7 @@ impl Search<'_> {
                 self.report.warning(
                     "too-deep",
                     whole_file(&format!("{path}/worker.yaml")),
-                    format!("more than {DEPTH_MAX} directories lie above it, it is not read"),
+                    format!("the file is not read: it is more than {DEPTH_MAX} directories deep"),
                     "move the worker up",
                 );
             }
@@ -310,7 +310,7 @@ impl Search<'_> {
                 self.report.note(
                     "not-a-skill",
                     whole_file(&below),
-                    "read by people, not a skill".to_owned(),
+                    "the file is documentation, not a skill".to_owned(),
                     "",
                 );
             } else if markdown {

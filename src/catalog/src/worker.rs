@@ -340,7 +340,7 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> Mod
         report.warning(
             "event-not-fired",
             view.place(),
-            "no event triggers the worker itself: nothing says which".to_owned(),
+            "no event triggers this worker, because none is declared".to_owned(),
             "write `schedule:` with `after`, `watch` or `on_commit`, at the worker or at a skill, or start it with `workerctl run`",
         );
     }

@@ -65,7 +65,7 @@ fn path(view: View<'_>, report: &mut Report) -> Option<String> {
         ),
         parts if parts.iter().any(|part| is_odd(part)) => (
             "has a pattern that is not known",
-            "`*` stands for one whole name, such as in `packages/*/workers`, and there are no other patterns",
+            "`*` matches one whole name, such as in `packages/*/workers`; no other patterns are supported",
         ),
         _ => return Some(parts.join("/")),
     };
@@ -87,7 +87,7 @@ pub(crate) fn directories(root: &Root, config: &Config, report: &mut Report) -> 
         is_default: config.workers == WorkerPaths::default(),
         entries: Bound::new(
             ENTRIES_MAX,
-            "among which `*` looks for directories of workers",
+            "in the directories that `*` searches for workers",
             "name the directories in `workers.paths` instead",
         ),
         report,

@@ -83,7 +83,8 @@ fn digest_of(detail: &RunDetail, given: Option<&str>) -> Result<String, Diagnost
         }
         Some(given) if !shown.is_empty() && !shown.starts_with(given) => {
             let short = detail.summary.run.short();
-            let message = format!("{short} is not what had the digest `{given}`");
+            let message =
+                format!("run {short} does not have the digest `{given}`: it may have changed");
             let refused = Diagnostic::new(Kind::Conflict, "approval_changed", message);
             Err(refused.hint(format!("look again: `workerctl show {short}`")))
         }

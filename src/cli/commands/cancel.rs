@@ -31,7 +31,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         let state = match &summary.outcome {
             Some(Outcome::Succeeded) => "succeeded; its push is not tried again".to_owned(),
             Some(outcome) => outcome.name().to_owned(),
-            None => format!("is asked to end ({})", summary.phase),
+            None => format!("is being cancelled ({})", summary.phase),
         };
         let line = Line::from("run ").styled(BOLD, summary.run.short());
         session

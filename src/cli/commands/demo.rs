@@ -141,7 +141,7 @@ fn place(session: &Session<'_>, args: &Args) -> Result<PathBuf, Diagnostic> {
     if found.next().is_some() {
         let message = format!("`{}` is not empty", root.display());
         return Err(refused("not_empty", message)
-            .hint("name a directory that is empty or not there yet, or none at all"));
+            .hint("name an empty or new directory, or omit it to use a temporary one"));
     }
     root.canonicalize()
         .map_err(|error| unwritable(&root, &error))
@@ -175,7 +175,7 @@ fn begin(session: &Session<'_>, root: &Path) -> Result<String, Diagnostic> {
         let message = format!("`{}` is in a git repository", root.display());
         return Err(
             Diagnostic::new(Kind::Conflict, "within_repository", message)
-                .hint("name a directory outside of it, or none at all"),
+                .hint("name a directory outside the repository, or omit it to use a temporary one"),
         );
     }
     let (author, config) = match repository::author(root, None) {

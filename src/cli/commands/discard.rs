@@ -30,12 +30,13 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let err = &mut session.io.err;
     err.line(report::headline(&discarded.run));
     if discarded.references == 0 {
-        err.line("  nothing was left of what was kept");
+        err.line("  there was nothing left to discard");
         return Ok(Exit::Ok);
     }
     let commit = &discarded.commit;
     err.line(format!("  its commit {commit} is no longer kept"));
-    let text = format!("until git collects garbage it still has it: `git cherry-pick {commit}`");
+    let text =
+        format!("until git deletes it as garbage, you can recover it: `git cherry-pick {commit}`");
     diagnostic::hint(err, &text);
     Ok(Exit::Ok)
 }

@@ -324,10 +324,10 @@ fn store(site: &Site) -> Finding {
                 State::Bad,
                 format!("`{aside}` was moved aside as damaged"),
             )
-            .hint("`workerctl store rebuild` restores what the threads tell"),
+            .hint("`workerctl store rebuild` restores it from the threads"),
             None if info.version.is_some() => {
                 Finding::new("store", State::Bad, "its database is missing")
-                    .hint("restore the state directory, or what the threads tell with `workerctl store rebuild`")
+                    .hint("restore the state directory, or rebuild the store from the threads with `workerctl store rebuild`")
             }
             None => Finding::new("store", State::Good, "none yet, made by the first run"),
         };

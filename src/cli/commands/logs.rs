@@ -182,7 +182,7 @@ fn note_damage(session: &mut Session<'_>, control: &dyn Control, run: &str) {
         && rustix::fs::access(&detail.log_path, rustix::fs::Access::READ_OK) != Err(Errno::ACCESS)
         && let Some(damage) = checked.damage
     {
-        let text = format!("this log is not what was written: {damage}");
+        let text = format!("this log is damaged or was modified: {damage}");
         diagnostic::warning(&mut session.io.err, &text);
     }
 }

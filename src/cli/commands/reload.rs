@@ -28,7 +28,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         counted(weights.warnings, "warning"),
     ));
     if weights.errors > 0 {
-        let text = "`workerctl check` shows the errors; what broke keeps its last good definition";
+        let text =
+            "`workerctl check` shows the errors; invalid definitions keep their last valid version";
         diagnostic::hint(&mut session.io.err, text);
     }
     Ok(Exit::Ok)

@@ -123,7 +123,7 @@ pub(crate) fn open(refused: Diagnostic, key: Option<&str>) -> Diagnostic {
     let look = "`workerctl runs` shows whether the run was accepted".to_owned();
     let repeat = key.map(|key| {
         format!(
-            "the same command with `--key {key}` can be repeated safely: it makes no second run"
+            "you can safely repeat the command with `--key {key}`: it does not start a second run"
         )
     });
     Diagnostic {
@@ -175,7 +175,10 @@ pub(crate) fn conclude(
     run: RunId,
     quiet: bool,
 ) -> Exit {
-    let goes_on = format!("the run goes on: `workerctl wait {}`", run.short());
+    let goes_on = format!(
+        "the run continues: wait for it with `workerctl wait {}`",
+        run.short()
+    );
     match followed {
         Followed::Ended {
             detail,
@@ -191,7 +194,7 @@ pub(crate) fn conclude(
                     format!("it is being cancelled: `workerctl wait {}`", run.short())
                 }
                 Then::EndsWithUs => format!(
-                    "the engine ends with this command, and the next one settles the run: `workerctl show {}`",
+                    "the engine ends with this command, and the next engine recovers the run: see `workerctl show {}`",
                     run.short()
                 ),
             };

@@ -87,7 +87,7 @@ impl Filter {
             let refused = Diagnostic::new(
                 Kind::Usage,
                 "empty_span",
-                "`--since` is not before `--until`: no run can lie between them",
+                "`--since` must be before `--until`",
             );
             return Err(refused);
         }

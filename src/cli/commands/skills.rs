@@ -68,9 +68,9 @@ fn only_of(list: &mut SkillList, wanted: &str) -> Result<(), Diagnostic> {
         let refused = Diagnostic::new(
             crate::model::Kind::NotFound,
             "source_unknown",
-            format!("no skills come from `{wanted}`"),
+            format!("there is no skill source `{wanted}`"),
         );
-        return Err(refused.hint(format!("those that are there: {}", known.join(", "))));
+        return Err(refused.hint(format!("available sources: {}", known.join(", "))));
     }
     list.skills.retain(|skill| skill.source == wanted);
     list.omitted.retain(|one| one.source == wanted);

@@ -122,7 +122,7 @@ fn print_alarms(out: &mut Stream<'_>, status: &Status) {
     for overdue in &status.overdue {
         let zone = times::zone(&overdue.timezone);
         let by = overdue.expected_by.rfc3339_in(zone);
-        let text = format!("{} was to succeed by {by}", overdue.schedule);
+        let text = format!("{} was expected to succeed by {by}", overdue.schedule);
         out.prose(Line::of(BAD, format!("{:<10} ", "overdue")).text(text), 11);
     }
     for failing in &status.failing {
@@ -177,7 +177,9 @@ pub(super) fn failed_push(push: &FailedPush, status: &Status) -> String {
             let at = at.rfc3339_in(zone);
             format!("tried again at {at}, or at once by `workerctl daemon reload`")
         }
-        None => "cancelled until the next result or `workerctl daemon reload`".to_owned(),
+        None => {
+            "cancelled, not retried until the next result or `workerctl daemon reload`".to_owned()
+        }
     };
     let runs: Vec<String> = push.runs.iter().map(|run| run.short()).collect();
     format!(
@@ -247,7 +249,7 @@ fn of_trees(trees: &TreesView) -> String {
 /// Commits on no branch, which a user lands or discards.
 pub(super) fn kept(status: &Status) -> String {
     format!(
-        "{} on no branch, of {}: `workerctl land RUN` or `discard RUN`",
+        "{} not on any branch, from {}: `workerctl land RUN` or `discard RUN`",
         count64(u64::from(status.kept_commits), "commit"),
         names(status.kept_commits, &status.kept_runs)
     )
@@ -284,7 +286,7 @@ fn schedules(status: &Status) -> String {
     match status.fallback_schedules {
         0 => format!("{}, {next}", status.schedules),
         kept => format!(
-            "{} ({kept} kept from before an error), {next}",
+            "{} ({kept} with an error, using the last valid definition), {next}",
             status.schedules
         ),
     }

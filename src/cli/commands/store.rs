@@ -142,7 +142,11 @@ fn forget(session: &mut Session<'_>, request: &ForgetRequest) -> Result<Exit, Di
 
 fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
     let out = &mut session.io.out;
-    let verb = if dry_run { "would go" } else { "gone" };
+    let verb = if dry_run {
+        "would be deleted"
+    } else {
+        "deleted"
+    };
     if let Some(doubt) = all.clock_doubt {
         let why = match all.clock_behind {
             Some(newest) => format!(
@@ -154,11 +158,11 @@ fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
                 doubt.steady_since.rfc3339()
             ),
         };
-        let text = format!(" nothing is forgotten: {why}");
+        let text = format!(" nothing is deleted: {why}");
         out.line(Line::of(CARE, "!").text(text));
         session.io.out.flush();
         let hint = format!(
-            "it is believed from {} on, if it does not jump again; if it is right, `workerctl store gc --trust-clock`",
+            "the clock is trusted again from {} on if it does not jump again; if it is correct now, run `workerctl store gc --trust-clock`",
             doubt.believed_at.rfc3339()
         );
         diagnostic::hint(&mut session.io.err, &hint);
@@ -175,7 +179,7 @@ fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
     ));
     if all.early_run_count > 0 {
         out.line(format!(
-            "           {} of them before their time: threads have more than `retention.threads`",
+            "           {} of them early, because threads exceed `retention.threads`",
             all.early_run_count
         ));
     }
@@ -183,7 +187,7 @@ fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
         out.line(
             Line::from("schedule   ")
                 .text(id)
-                .text(format!(" {verb}: it is defined no more")),
+                .text(format!(" {verb}: it is no longer defined")),
         );
     }
     let before = times::bytes(all.database_bytes_before);
@@ -256,7 +260,8 @@ fn print_verified(session: &mut Session<'_>, report: &VerifyReport) {
     }
     if report.fault_count > 0 {
         session.io.out.flush();
-        let text = "`workerctl store rebuild` moves it aside and restores what the threads tell";
+        let text =
+            "`workerctl store rebuild` moves the store aside and rebuilds it from the threads";
         diagnostic::hint(&mut session.io.err, text);
     }
 }
@@ -286,7 +291,7 @@ fn print_rebuilt(session: &mut Session<'_>, done: &Rebuilding) {
         out.line(
             Line::of(CARE, "  unknown  ")
                 .text(run.short())
-                .text(" was not over; `workerctl resolve` settles it"),
+                .text(" had not ended; resolve it with `workerctl resolve`"),
         );
     }
     for problem in &report.problems {

@@ -64,7 +64,7 @@ fn a_submission_of_which_nothing_is_known_can_be_repeated_with_its_key() {
     xtest::assert_text!(left.err, @r"
     error: whether this was done is open
     hint: `workerctl runs` shows whether the run was accepted
-    hint: the same command with `--key mine` can be repeated safely: it makes no second run
+    hint: you can safely repeat the command with `--key mine`: it does not start a second run
     ");
     // Each submission has a key of its own, unless one was given.
     let keys: Vec<String> = (0..2)
@@ -185,7 +185,8 @@ fn the_first_interrupt_cancels_the_second_ends_the_third_leaves() {
     assert_eq!(cancels, ["cancel now=false"]);
     assert_eq!(left.code, 130);
     assert!(
-        left.err.contains("once more ends its processes at once"),
+        left.err
+            .contains("interrupt again to end its processes at once"),
         "{left:?}"
     );
     assert!(left.out.contains("cancelled"), "{left:?}");
@@ -199,7 +200,7 @@ fn the_first_interrupt_cancels_the_second_ends_the_third_leaves() {
     }
     let (left, _) = with(vec![Interrupt::Interrupted; 3], false);
     assert!(
-        left.err.contains("the next one settles the run"),
+        left.err.contains("the next engine recovers the run"),
         "{left:?}"
     );
 }

@@ -160,13 +160,13 @@ fn hidden(places: &UnitPaths) -> Option<Diagnostic> {
     let below = |path: &Path| HIDDEN.iter().find(|(place, _)| path.starts_with(place));
     let told = |path: &Path, line: &str, hint: String| {
         let text = format!(
-            "the service of the system cannot see `{}`: its unit has `{line}`",
+            "the system service cannot access `{}`: its unit sets `{line}`",
             path.display()
         );
         Diagnostic::new(Kind::Blocked, "hidden", text).hint(hint)
     };
     if let Some((_, line)) = below(&places.workspace) {
-        let hint = "clone the workspace below `/srv`, or make it a service of yours with `--user`";
+        let hint = "clone the workspace below `/srv`, or install a user service with `--user`";
         return Some(told(&places.workspace, line, hint.to_owned()));
     }
     let (_, line) = below(&places.program)?;
@@ -188,7 +188,7 @@ fn directory(site: &Site, whose: &Whose) -> Result<PathBuf, Diagnostic> {
     below("XDG_CONFIG_HOME", "systemd/user")
         .or_else(|| below("HOME", ".config/systemd/user"))
         .ok_or_else(|| {
-            let text = "neither `HOME` nor `XDG_CONFIG_HOME` says where your units lie";
+            let text = "the directory of your systemd units is unknown: neither `HOME` nor `XDG_CONFIG_HOME` is set";
             Diagnostic::new(Kind::Usage, "no_home", text).hint("set `HOME`")
         })
 }
@@ -230,7 +230,7 @@ fn install(
 }
 
 fn differs(path: &Path) -> Diagnostic {
-    let text = format!("`{}` is there and differs", path.display());
+    let text = format!("`{}` already exists with different content", path.display());
     Diagnostic::new(Kind::Conflict, "unit_differs", text)
         .hint("`workerctl daemon unit` shows what would be written; `--force` replaces it. Changes of your own belong into `systemctl edit workerctl`")
 }

@@ -132,7 +132,7 @@ fn loopback(code: &WebCode) -> Result<SocketAddr, Diagnostic> {
     address
         .filter(|address| address.ip().is_loopback() && is_code)
         .ok_or_else(|| {
-            let why = "the daemon named no page of this machine";
+            let why = "the daemon returned no valid loopback address for the web UI";
             Diagnostic::new(Kind::Unreachable, "web_address", why)
                 .hint("is the socket that of your own daemon?")
         })
@@ -180,9 +180,9 @@ fn hints(session: &mut Session<'_>, opened: &WebOpened, tunnel: Option<&str>) {
         diagnostic::hint(err, &how);
     }
     let while_served = if opened.persistent {
-        "the address logs in once, within a minute; `workerctl web` prints another one"
+        "the URL is valid for one login within a minute; `workerctl web` prints a new one"
     } else {
-        "the address logs in once, within a minute; the page is served until Ctrl-C"
+        "the URL is valid for one login within a minute; the web UI is served until you press Ctrl-C"
     };
     diagnostic::hint(err, while_served);
 }
@@ -225,7 +225,7 @@ mod tests {
             (left.code, left.out.as_str()),
             (0, "http://127.0.0.1:8930/#login=c0de\n")
         );
-        assert!(left.err.contains("until Ctrl-C"), "{}", left.err);
+        assert!(left.err.contains("until you press Ctrl-C"), "{}", left.err);
         assert!(
             !left.err.contains("c0de") && !left.err.contains("ssh"),
             "{}",
@@ -256,7 +256,7 @@ mod tests {
         // Nobody presses Ctrl-C: it ends by itself.
         let left = Console::new(stays).perform(&["web"]);
         assert_eq!(left.code, 0, "{}", left.err);
-        let another = "`workerctl web` prints another one";
+        let another = "`workerctl web` prints a new one";
         assert!(left.err.contains(another), "{}", left.err);
         let left = Console::new(Fake::default()).perform(&["web"]);
         assert_eq!(left.code, 7, "{}", left.err);
@@ -268,7 +268,11 @@ mod tests {
         elsewhere.condition = "elsewhere";
         let left = Console::new(elsewhere).perform(&["web"]);
         assert_eq!((left.code, left.out.as_str()), (7, ""), "{}", left.err);
-        assert!(left.err.contains("no page of this machine"), "{}", left.err);
+        assert!(
+            left.err.contains("no valid loopback address"),
+            "{}",
+            left.err
+        );
     }
 
     #[test]

@@ -222,7 +222,7 @@ impl FoundSkill {
             ));
         }
         if !target.is_directory() && !found.files.is_empty() {
-            let message = "files are next to it, but a skill of one file has none";
+            let message = "the skill has additional files, which a single-file form cannot contain";
             return Err(
                 Diagnostic::new(Kind::Definition, "not_convertible", message)
                     .hint("choose a form that is a directory"),
@@ -255,11 +255,11 @@ impl FoundSkill {
         let skill = self.of_root()?;
         if skill.root.trusted {
             let message = format!(
-                "`{}` is trusted with its root `{}`",
+                "`{}` is already trusted, because its whole root `{}` is trusted",
                 skill.name, skill.root.label
             );
             return Err(Diagnostic::new(Kind::Conflict, "root_trusted", message).hint(
-                "`skills.untrusted` of workerctl.yaml says which roots are not trusted as a whole",
+                "to require trust for each skill of a root, set `skills.untrusted` in workerctl.yaml",
             ));
         }
         Ok(skill)
@@ -289,7 +289,7 @@ fn rejected(problems: &[Problem]) -> Diagnostic {
     let mut refused = Diagnostic::new(
         Kind::Definition,
         "definition",
-        format!("it is no skill that can be used{first}"),
+        format!("the skill is invalid{first}"),
     )
     .hint("`workerctl skill validate` shows every problem with its line");
     refused.details = problems

@@ -206,10 +206,7 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
                 }
             }
             if matches!(outcome, Outcome::Succeeded) && summary.unverified {
-                out.line(Line::of(
-                    CARE,
-                    "  unverified: no check that has to pass was run",
-                ));
+                out.line(Line::of(CARE, "  unverified: no required check ran"));
             }
         }
         None => {}

@@ -24,7 +24,7 @@ impl WebControl for HttpControl {
                 && name == "open"
             {
                 let place = serde_json::from_str(&data).map_err(|error| {
-                    self.of_another_form("sent an event of another form", &error)
+                    self.of_another_form("sent an event in an unknown format", &error)
                 })?;
                 opened(place);
             }

@@ -126,12 +126,12 @@ fn taken(path: &Path, pid: Option<Pid>) -> Diagnostic {
             Kind::Conflict,
             TAKEN,
             format!(
-                "an engine, process {pid}, has `{}`, and no socket is there",
+                "an engine, process {pid}, has claimed `{}`, but the socket does not exist",
                 path.display()
             ),
         )
         .hint(format!(
-            "where that lasts no command can reach it: end process {pid}, for instance with `kill {pid}`"
+            "if this persists, no command can reach the engine: end process {pid}, for example with `kill {pid}`"
         ));
     }
     let who = match pid {

@@ -67,10 +67,10 @@ impl SocketFiles {
             let shown = directory.display();
             return closed(
                 format!(
-                    "those whom `access` names cannot reach the socket: `{shown}` is closed to them"
+                    "the users named in `access` cannot reach the socket: they may not enter `{shown}`"
                 ),
                 format!(
-                    "`RuntimeDirectoryMode=0755` in the unit, `chmod o+x {shown}`, or another place with `--socket`"
+                    "set `RuntimeDirectoryMode=0755` in the unit, run `chmod o+x {shown}`, or choose another path with `--socket`"
                 ),
             );
         }
@@ -79,8 +79,8 @@ impl SocketFiles {
         }
         let shown = self.socket.display();
         closed(
-            format!("those whom `access` names may not write to the socket `{shown}`"),
-            format!("`SocketMode=0666` in the socket unit, or `chmod o+rw {shown}`"),
+            format!("the users named in `access` may not write to the socket `{shown}`"),
+            format!("set `SocketMode=0666` in the socket unit, or run `chmod o+rw {shown}`"),
         )
     }
 }

@@ -87,7 +87,7 @@ fn plain_path(path: &str) -> Result<(), HttpRefusal> {
     }
     Err(HttpRefusal::bad_request(
         "bad_path",
-        "this path is not written plainly",
+        "this path is not in canonical form",
     ))
 }
 
@@ -104,7 +104,7 @@ fn no_secret(uri: &Uri) -> Result<(), HttpRefusal> {
         if SECRETS.contains(&name.to_ascii_lowercase().as_str()) {
             return Err(HttpRefusal::bad_request(
                 "secret_in_address",
-                "neither a token nor a code belongs into an address",
+                "a URL must not contain a token or a code",
             )
             .hint("a token goes into the header `Authorization: Bearer …`, a code into the body of `POST /v1/web/login`"));
         }
@@ -118,7 +118,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn of_another_page() -> HttpRefusal {
-    forbidden("foreign_origin", "a page of another address may not ask")
+    forbidden(
+        "foreign_origin",
+        "requests from other origins are not allowed",
+    )
 }
 
 fn forbidden(code: &str, message: &str) -> HttpRefusal {

@@ -131,7 +131,7 @@ impl Doors {
         if port.is_some_and(|port| port != 0 && port != served) {
             let why = format!("the web page is served at port {served} already");
             return Err(Diagnostic::new(Kind::Conflict, "web_port", why)
-                .hint("leave `--port` out, or end what holds it open there"));
+                .hint("omit `--port`, or stop what keeps it open on that port"));
         }
         // One that stays open is not held.
         if !open.stays {
@@ -157,7 +157,7 @@ impl Doors {
         let state = self.state();
         state.open.as_ref().map(|open| open.address).ok_or_else(|| {
             Diagnostic::new(Kind::Conflict, "web_closed", "the web page is not served")
-                .hint("`workerctl web` serves it while it runs, `web: {listen: …}` in workerctl.yaml always")
+                .hint("run `workerctl web` to serve it temporarily, or set `web: {listen: …}` in workerctl.yaml to serve it permanently")
         })
     }
 
@@ -221,6 +221,6 @@ pub(crate) fn configured(workspace: &Path) -> Result<Option<TcpListener>, Diagno
 
 fn taken(address: &str, error: &io::Error, named_by: &str) -> Diagnostic {
     tcp::taken(address, error).hint(format!(
-        "{named_by} names another port; `ss -ltnp` tells who has this one"
+        "choose another port with {named_by}; `ss -ltnp` shows which process uses this one"
     ))
 }

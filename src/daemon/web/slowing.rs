@@ -29,7 +29,7 @@ impl Failures {
             let count = self.count;
             tracing::warn!(
                 count,
-                "logins to the web page fail: codes that are used, too old, or guessed"
+                "logins to the web UI fail: the codes are already used, expired or invalid"
             );
         }
         let doubled = FIRST_MS << (self.count - 1).min(16);

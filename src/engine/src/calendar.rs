@@ -41,9 +41,10 @@ impl Cells {
             Bucket::Day => ("0 0 * * *", DAYS_MAX),
         };
         if to <= from || to.millis_since(from) > days_max * DAY_MS {
-            let message = format!("a calendar has 1 to {days_max} days of such cells");
+            let message =
+                format!("with this bucket size, a calendar must cover 1 to {days_max} days");
             return Err(Diagnostic::new(Kind::Usage, "calendar_range", message)
-                .hint("ask for a shorter stretch, or with `bucket=day`"));
+                .hint("request a shorter range, or use `bucket=day`"));
         }
         let expression = Expression::parse(expression, false)
             .map_err(|error| Diagnostic::new(Kind::Internal, "calendar", error.message))?;

@@ -217,11 +217,13 @@ fn refusal(parent: &RunSpec, skill: &Skill) -> Option<String> {
     }
     if *name == parent.skill || ancestors(parent).contains(name) {
         return Some(format!(
-            "Skill '{name}' is running already: a skill starts none of those that led to it"
+            "Skill '{name}' is already running: a skill cannot start itself or one of its ancestors"
         ));
     }
     if ancestors(parent).len() + 1 >= DEPTH_MAX {
-        return Some(format!("runs start runs at most {DEPTH_MAX} deep"));
+        return Some(format!(
+            "runs can start other runs at most {DEPTH_MAX} levels deep"
+        ));
     }
     if !Conditions::of(skill).model_invocable {
         return Some(format!("Skill '{name}' is not for models to start"));
@@ -241,7 +243,7 @@ fn refusal(parent: &RunSpec, skill: &Skill) -> Option<String> {
     let may_change = parent.may_change() && parent.tree.is_some();
     if skill.mutating && !may_change {
         return Some(format!(
-            "Skill '{name}' changes things, which this run may not start"
+            "Skill '{name}' is mutating, and this run may not start mutating skills"
         ));
     }
     None

@@ -452,7 +452,7 @@ impl EngineControl {
 
 pub(super) fn refuse_note(note: &str) -> Result<(), Diagnostic> {
     if note.trim().is_empty() || note.len() > NOTE_BYTES_MAX {
-        let why = format!("a note of 1 to {NOTE_BYTES_MAX} bytes has to say why");
+        let why = format!("give the reason in a note of 1 to {NOTE_BYTES_MAX} bytes");
         return Err(Diagnostic::new(Kind::Usage, "note", why));
     }
     Ok(())

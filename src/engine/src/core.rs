@@ -460,7 +460,10 @@ impl Core {
 
 /// What a request is told that was being stored when the engine had to end: after a restart it is there or not.
 fn open(ended: &Diagnostic) -> Diagnostic {
-    let message = format!("whether this was accepted is open: {}", ended.message);
+    let message = format!(
+        "it is unknown whether the request was accepted: {}",
+        ended.message
+    );
     let mut open = Diagnostic::new(Kind::Open, ENDED_OPEN, message);
     open.hints.clone_from(&ended.hints);
     open

@@ -114,7 +114,7 @@ impl Expiry {
         let text = serde_json::to_vec(&record).unwrap_or_default();
         let written = write_atomically(&self.path, &text, 0o600, Durability::Process);
         if let Err(error) = written {
-            tracing::warn!(%error, "the next engine looks again for what has expired");
+            tracing::warn!(%error, "the time of the retention sweep could not be stored: the next engine repeats the sweep");
         }
         let mut state = self.lock();
         (state.record, state.has_swept) = (record, true);

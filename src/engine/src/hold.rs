@@ -182,7 +182,7 @@ fn refused_lock(error: &LockError) -> Diagnostic {
             "lock",
             crate::model::diagnostic::chain(error),
             (&file.source, &file.path),
-            "move away what is there: it is created again",
+            "move the existing file away: it is recreated",
         ),
     }
 }

@@ -55,7 +55,7 @@ impl EngineControl {
         };
         let run = summary_of(self.ask(Request::Settled { run, event })?)?;
         if let Err(error) = git::drop_refs(kept.workdir(), &kept.run) {
-            tracing::warn!(run = %kept.run, %error, "what was kept for the run could not be dropped");
+            tracing::warn!(run = %kept.run, %error, "the kept refs of the run could not be deleted");
         }
         let branch = kept.branch().to_owned();
         Ok(Landed {
@@ -150,7 +150,7 @@ impl<'a> KeptRun<'a> {
             let message = format!("the commit of {short} was discarded");
             return refused("discarded", message).map_err(|told| {
                 told.hint(format!(
-                    "until git collects garbage it still has it: `git cherry-pick {commit}`"
+                    "git still has it until its next garbage collection: `git cherry-pick {commit}`"
                 ))
                 .hint(format!("run it again: `workerctl retry {short}`"))
             });
@@ -225,9 +225,10 @@ impl<'a> KeptRun<'a> {
 
     fn landed_by_hand(&self, found: &Oid) -> Diagnostic {
         let (short, branch) = (self.shown.spec.run.short(), self.branch());
-        let message = format!("`{branch}` has or had what {short} did already, in {found}");
+        let message =
+            format!("the history of `{branch}` already contains the change of {short}, in {found}");
         Diagnostic::new(Kind::Conflict, "landed_already", message).hint(format!(
-            "drop what is kept of it: `workerctl discard {short}`"
+            "discard its kept commit: `workerctl discard {short}`"
         ))
     }
 
@@ -246,10 +247,8 @@ impl<'a> KeptRun<'a> {
         }
         match hooks {
             0 => {}
-            1 => notes.push("its hook that follows a commit was not run".to_owned()),
-            hooks => notes.push(format!(
-                "its {hooks} hooks that follow a commit were not run"
-            )),
+            1 => notes.push("its `post_commit` hook was not run".to_owned()),
+            hooks => notes.push(format!("its {hooks} `post_commit` hooks were not run")),
         }
         let facts = git::locate(self.workdir()).map_err(|error| refusals::of_git(&error))?;
         for path in spec.outputs.iter().filter_map(|o| o.path.as_ref()) {
@@ -271,7 +270,7 @@ impl<'a> KeptRun<'a> {
     /// Why it has not landed, after an attempt that changed nothing.
     fn refused(&self, event: Event) -> Diagnostic {
         let (short, branch) = (self.shown.spec.run.short(), self.branch());
-        let again = format!("then again: `workerctl land {short}`");
+        let again = format!("then run this again: `workerctl land {short}`");
         match event {
             Event::LandingWaiting { code, why } => {
                 let (kind, helps) = match code.as_str() {
@@ -288,14 +287,15 @@ impl<'a> KeptRun<'a> {
                 Diagnostic::new(kind, &code, why).hint(format!("{helps}; {again}"))
             }
             Event::LandedIn { tip } => {
-                let message = format!("`{branch}` holds the same already, in {tip}");
+                let message = format!("`{branch}` already contains the same change, in {tip}");
                 Diagnostic::new(Kind::Conflict, "landed_already", message).hint(format!(
-                    "drop what is kept of it: `workerctl discard {short}`"
+                    "discard its kept commit: `workerctl discard {short}`"
                 ))
             }
             Event::TargetMoved { tip } => {
-                let message =
-                    format!("`{branch}` moved to {tip}, on which nothing of {short} was verified");
+                let message = format!(
+                    "`{branch}` moved to {tip}, and the change of {short} was not verified on top of it"
+                );
                 self.conflict("conflict", message)
             }
             Event::Conflicted { failure } => self.failed(failure),

@@ -200,19 +200,19 @@ fn report(plan: &Plan, path: &Path, recovered: Result<Recovered, Box<dyn std::er
     let branch = &plan.target;
     match recovered {
         Ok(Recovered::Landed { commit, .. }) => {
-            tracing::info!(%commit, branch, "a landing that a lost engine left was completed");
+            tracing::info!(%commit, branch, "completed a landing of a crashed engine");
         }
         Ok(Recovered::TakenBack { obstacle, .. }) => {
-            tracing::info!(branch, %obstacle, "a landing that a lost engine left was taken back");
+            tracing::info!(branch, %obstacle, "rolled back a landing of a crashed engine");
         }
         Ok(Recovered::Blocked { obstacle }) => {
-            tracing::warn!(branch, %obstacle, "a landing that a lost engine left waits");
+            tracing::warn!(branch, %obstacle, "a landing of a crashed engine is blocked");
         }
         Err(error) => match error.downcast_ref() {
             Some(differs) if is_different(differs) => put_aside(path, differs),
             _ if is_held(error.as_ref()) => {}
             _ => {
-                tracing::warn!(branch, %error, "a landing that a lost engine left cannot be ended yet");
+                tracing::warn!(branch, %error, "a landing of a crashed engine cannot be completed or rolled back yet");
             }
         },
     }

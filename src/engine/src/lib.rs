@@ -478,7 +478,7 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
                 "state_dir",
                 format!("cannot make `{shown}`: {error}"),
                 (&error, &path),
-                "move away what is there: it is created again",
+                "move the existing file away: it is recreated",
             )
         })?;
     }

@@ -50,8 +50,9 @@ fn of_root(catalog: &Catalog, skill: &RootSkill) -> Result<Arc<Skill>, Diagnosti
     }
     // Whoever runs it again, or asks for its runs, knows this address alone.
     if !matches!(catalog.find(&address), Lookup::OfRoot(one) if one.place == skill.place) {
-        let message =
-            format!("`{name}` cannot run: `{address}`, the name of its runs, leads to a worker");
+        let message = format!(
+            "`{name}` cannot run: the address of its runs, `{address}`, already belongs to a worker"
+        );
         let refused = Diagnostic::new(Kind::Definition, "address_taken", message);
         let hint = format!(
             "rename the worker, or move the skill at {} to it",

@@ -226,9 +226,10 @@ fn judged(
     let row = row.filter(|row| row.to >= slot);
     let skip_reason = match row {
         Some(row) if row.run.is_some() => Some("it ran".to_owned()),
-        Some(row) if state.is_some_and(|state| row.from <= state.anchor) => {
-            Some("the schedule was another one then, and has a row of that time".to_owned())
-        }
+        Some(row) if state.is_some_and(|state| row.from <= state.anchor) => Some(
+            "the schedule had another definition then, and its history has a row for that time"
+                .to_owned(),
+        ),
         None if state
             .is_some_and(|state| state.trimmed_until.is_some_and(|until| slot <= until)) =>
         {

@@ -67,10 +67,10 @@ pub(super) fn output(
 
 fn no_file(declared: &OutputSpec) -> Diagnostic {
     let what = match declared.kind {
-        OutputKind::GitCommit => "is its commits: `workerctl diff` shows them",
+        OutputKind::GitCommit => "consists of the commits of the run: `workerctl diff` shows them",
         _ => "is what its command prints: `workerctl logs` shows it",
     };
-    let message = format!("the output `{}` is no file, it {what}", declared.name);
+    let message = format!("the output `{}` is not a file; it {what}", declared.name);
     Diagnostic::new(Kind::NotFound, "output_no_file", message)
 }
 

@@ -174,7 +174,7 @@ fn walls() -> Probe {
     let abi = process::landlock_abi();
     let none = "commands run without a sandbox of the kernel (sandbox level 0)";
     let (message, hint) = if !process::walls_stand() {
-        let hint = "Linux 6.2 or newer with Landlock switched on keeps them within walls";
+        let hint = "use Linux 6.2 or later with Landlock enabled";
         (format!("{none}: Landlock ABI {abi}"), Some(hint.to_owned()))
     } else if let Err(error) = process::containers_stand() {
         let level = format!("commands run in a sandbox (level 1, Landlock ABI {abi})");

@@ -91,7 +91,7 @@ impl Recovery<'_> {
         let mut summary = live.summary();
         if !live.run.is_finished() {
             let workspace = &live.spec.workspace;
-            tracing::error!(%run, workspace, why, "the run was under way there and nothing is done for it");
+            tracing::error!(%run, workspace, why, "the run was active and cannot be recovered here");
             summary.phase = Phase::Finished;
             summary.finished_at = Some(self.now);
             summary.outcome = Some(Outcome::Unknown {
@@ -198,7 +198,7 @@ fn records(notes: &[Noted]) -> Vec<&LiveRecord> {
 
 /// The notes were copied with the state, and the processes that they name are of the original.
 fn leave_alone(notes: &[Noted], run: RunId) {
-    tracing::warn!(%run, "this state is a copy: processes of the run are left alone, they are the original's");
+    tracing::warn!(%run, "this state directory is a copy: processes of the run belong to the original and are not ended");
     remove(notes);
 }
 

@@ -23,7 +23,7 @@ pub(super) fn busy() -> Diagnostic {
 /// The loop is gone without an answer; a change may have been stored before.
 pub(super) fn ended(changes: bool) -> Diagnostic {
     if changes {
-        let message = "whether this was accepted is open: the engine has ended";
+        let message = "it is unknown whether the request was accepted: the engine has ended";
         return Diagnostic::new(Kind::Open, super::ENDED_OPEN, message);
     }
     Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended")
@@ -34,17 +34,16 @@ pub(super) fn open() -> Diagnostic {
     Diagnostic::new(
         Kind::Open,
         "disk_full_open",
-        "there is no space for the store: whether this is accepted is open",
+        "there is no space for the store: it is not yet known whether the request is accepted",
     )
-    .hint("`workerctl status` says what is full; make room, then look: `workerctl runs`")
+    .hint("`workerctl status` shows what is full; free some space, then check the result with `workerctl runs`")
     .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 
 /// Something was agreed to, and something else would run.
 pub(super) fn changed(skill: &str) -> Diagnostic {
-    let message =
-        format!("`{skill}`, its inputs or its branch are not what was agreed to any more");
-    Diagnostic::new(Kind::Conflict, "changed", message).hint("look at it again")
+    let message = format!("`{skill}`, its inputs or its branch changed after they were agreed to");
+    Diagnostic::new(Kind::Conflict, "changed", message).hint("review it again")
 }
 
 /// Refuses a command of `caller` that would end a run which it did not submit.
@@ -60,7 +59,7 @@ pub(super) fn unless_started_by(caller: RunId, spec: &RunSpec) -> Result<(), Dia
     );
     Err(
         Diagnostic::new(Kind::Blocked, "person_needed", message).hint(format!(
-            "a person can: `workerctl cancel {}`",
+            "cancel it outside of a run: `workerctl cancel {}`",
             spec.run.short()
         )),
     )

@@ -174,8 +174,9 @@ pub(super) fn refuse_unknown_config(catalog: &Catalog) -> Result<(), Diagnostic>
         Some(first) => format!("{}: {}", first.place, first.message),
         None => format!("`{CONFIG_FILE}` cannot be read"),
     };
-    let message =
-        format!("{message}; no good configuration is known, and nothing runs by defaults");
+    let message = format!(
+        "{message}; no valid configuration is known, and runs do not fall back to the defaults"
+    );
     Err(
         Diagnostic::new(Kind::Definition, "config_unknown", message).hint(format!(
             "repair `{CONFIG_FILE}`; `workerctl check` shows all that is wrong with it"
@@ -184,7 +185,7 @@ pub(super) fn refuse_unknown_config(catalog: &Catalog) -> Result<(), Diagnostic>
 }
 
 impl RunFactory {
-    /// Where the engine itself writes: no change there makes anything due.
+    /// Where the engine itself writes: changes there never trigger a schedule.
     pub(super) fn written_by_engine(&self) -> Vec<PathBuf> {
         let config = &self.definitions.current().config;
         vec![

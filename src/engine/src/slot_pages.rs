@@ -177,7 +177,7 @@ impl Begins {
             return Ok(Begins::Until(until));
         };
         let cursor = Cursor::parse(text).ok_or_else(|| {
-            let message = "`before` is not what an answer named";
+            let message = "`before` is not a cursor from an earlier response";
             Diagnostic::new(Kind::Usage, "before", message)
                 .hint("take it from the header `Link` of the page before")
         })?;

@@ -38,9 +38,9 @@ impl EngineControl {
                 }
             })?;
             if lines.len() > STATS_MAX {
-                let message = format!("more than {STATS_MAX} lines would be answered");
+                let message = format!("the result would have more than {STATS_MAX} lines");
                 return Err(Diagnostic::new(Kind::Usage, "too_many", message)
-                    .hint("ask for less time, for one worker, or by worker"));
+                    .hint("request a shorter period, a single worker, or grouping by worker"));
             }
         }
         // An hour is told as the instant of its beginning, a day as it is kept.

@@ -260,9 +260,9 @@ fn pause_of(newest: &SlotRow) -> Option<Pause> {
 fn lost(damage: &str, state: &ScheduleState) -> String {
     let damage = cut(damage, 120);
     let pause = match (&state.pause, state.rows) {
-        (Some(_), _) => "by its newest row it was paused, and stays so",
+        (Some(_), _) => "according to its newest row it was paused, and it remains paused",
         (None, 0) => "it has no history, so it starts again, and a pause is lost",
-        (None, _) => "by its newest row it was not paused; a pause since then is lost",
+        (None, _) => "according to its newest row it was not paused; a later pause is lost",
     };
     format!("{damage}; {pause}")
 }

@@ -411,13 +411,13 @@ impl Submitting<'_> {
         let abi = process::landlock_abi();
         if let Some(lacking) = grounds.lacking(sandbox, abi) {
             let message = format!(
-                "`sandbox: {}` is asked for, and the kernel cannot keep commands within walls (Landlock ABI {abi}, {} is needed)",
+                "`sandbox: {}` is not supported by this kernel (Landlock ABI {abi}; it needs {})",
                 lacking.key, lacking.abi
             );
             let refused = Diagnostic::new(Kind::Blocked, "sandbox", message);
             let linux = lacking.linux;
             return Err(refused.hint(format!(
-                "Linux {linux} or newer with Landlock switched on has them: docs/reference/sandbox.md"
+                "use Linux {linux} or later with Landlock enabled: docs/reference/sandbox.md"
             )));
         }
         match grounds.check(sandbox) {

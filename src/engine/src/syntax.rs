@@ -255,11 +255,11 @@ pub(super) fn findings(
         }),
         Answer::ShellMissing => Some(note(
             "shell-missing",
-            format!("`{shell}` is not here, so its texts were not looked at"),
+            format!("`{shell}` is not installed, so commands for it were not checked"),
         )),
         Answer::Unknown(why) => Some(note(
             "shell-silent",
-            format!("the text was not looked at: {why}"),
+            format!("the command was not checked: {why}"),
         )),
     };
     found.into_iter().collect()
@@ -328,10 +328,10 @@ pub(super) fn told(shell: &str, fault: &SyntaxFault) -> String {
 /// What to do about a text that a shell cannot read.
 pub(super) fn hint(shell: &str) -> String {
     if shell == names::shell_program(Shell::Bash) {
-        format!("`{shell} -n` says the same, and runs nothing")
+        format!("`{shell} -n` reports the same error without running anything")
     } else {
         format!(
-            "`{shell} -n` says the same, and runs nothing; what is written for bash needs `shell: bash`"
+            "`{shell} -n` reports the same error without running anything; bash syntax needs `shell: bash`"
         )
     }
 }

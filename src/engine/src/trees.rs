@@ -58,14 +58,14 @@ fn problem(root: &Path, min_free: u64) -> Option<String> {
     }
     if let Err(error) = rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK) {
         return Some(format!(
-            "nothing can be made in `{shown}`: {error}; run as its owner, or move the state with `--state-dir`"
+            "`{shown}` is not writable: {error}; run as its owner, or choose another state directory with `--state-dir`"
         ));
     }
     let found = rustix::fs::statvfs(existing).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     (free < min_free).then(|| {
         format!(
-            "{free} bytes are free at `{shown}`, less than the {min_free} of `trees.min_free`: trees that are not in use go first; free some space"
+            "{free} bytes are free at `{shown}`, less than the {min_free} of `trees.min_free`: free some space; unused worktrees are deleted first"
         )
     })
 }

@@ -199,7 +199,7 @@ fn files(factory: &RunFactory, paths: &[String]) -> Result<ProbeResult, String> 
         if let Some(own) = own {
             let own = own.display();
             return Err(format!(
-                "{own} is written by the engine itself, so that no change there makes anything due: watch another directory"
+                "{own} is written by the engine itself, so that changes there never trigger a schedule: watch another directory"
             ));
         }
         walk.visit(&begin)?;

@@ -61,7 +61,7 @@ pub fn unless_it_passes(mut refused: Diagnostic) -> Diagnostic {
 /// The store's files went away under the engine, which acknowledges nothing more.
 pub(super) fn gone(message: String) -> Diagnostic {
     Diagnostic::new(Kind::Internal, "state_gone", message).hint(
-        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`, or start afresh with `workerctl store init`; then start the engine again",
+        "put the state directory back, or restore the store from the threads with `workerctl store rebuild`, or create an empty store with `workerctl store init`; then start the engine again",
     )
 }
 

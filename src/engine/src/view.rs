@@ -262,7 +262,7 @@ impl View {
         {
             tracing::info!(
                 run = run.short(),
-                "its client has left: its end is notified"
+                "its client disconnected: a notification is sent when the run ends"
             );
             self.left().insert(run);
         }

@@ -263,7 +263,7 @@ impl Grounds<'_> {
     fn refuse_write(&self, key: &str, text: &str, path: &Path) -> Result<(), String> {
         let refused = |why: &str| Err(format!("`{key}: {text}` {why}, which is never granted"));
         if self.engine_places().iter().any(|own| meets(path, own)) {
-            return refused("covers what is the engine's");
+            return refused("covers files of the engine");
         }
         if path.components().any(|part| part.as_os_str() == ".git") {
             return refused("is in a repository's own files");
@@ -293,7 +293,7 @@ impl Grounds<'_> {
                 Err(_) => secret.display().to_string(),
             };
             return Err(format!(
-                "`{key}: {text}` holds `{shown}`, a secret, which is granted by its own name alone"
+                "`{key}: {text}` contains `{shown}`, a secret, which is granted only by its own path"
             ));
         }
         Ok(())

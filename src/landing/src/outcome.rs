@@ -180,7 +180,9 @@ impl fmt::Display for Obstacle {
             }
             Self::TipMoved { tip: Some(tip) } => write!(f, "the branch moved to {tip}"),
             Self::TipMoved { tip: None } => f.write_str("the branch is gone"),
-            Self::CheckoutsChanged => f.write_str("work trees came, went or switched branches"),
+            Self::CheckoutsChanged => {
+                f.write_str("checkouts were added or removed, or switched branches")
+            }
             Self::CheckoutMissing { git_dir } => write!(
                 f,
                 "the files of the locked work tree `{}` are not there",

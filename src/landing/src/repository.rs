@@ -60,7 +60,7 @@ impl Repo {
         }
         let git_dir = self.common_dir.display();
         let message = format!(
-            "`{git_dir}` does not say where its work tree is: `git --git-dir='{git_dir}' config core.worktree PATH`, with its absolute path, does"
+            "`{git_dir}` does not name its worktree: run `git --git-dir='{git_dir}' config core.worktree PATH` with the absolute path of the worktree"
         );
         Err(LandError::refused("work_tree_unnamed", message))
     }
@@ -388,7 +388,7 @@ fn refuse_changed_kind(change: &Change) -> Result<(), LandError> {
     Err(LandError::refused(
         "submodule",
         format!(
-            "`{path}` is a file on one side and a submodule on the other; let it go in one run and come in another"
+            "`{path}` is a file on one side and a submodule on the other; remove it in one run and add it in another"
         ),
     ))
 }

@@ -79,7 +79,7 @@ pub(super) async fn ask(
 ) -> Answer {
     if rendered.inputs.iter().any(|(_, value)| is_too_long(value)) {
         return Answer::No(
-            "an input is too long for a question; a person can run it: `workerctl run`",
+            "an input is too long for the confirmation prompt; a user can run it: `workerctl run`",
         );
     }
     let question = ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
@@ -99,7 +99,7 @@ pub(super) async fn ask(
                 let error = error.to_string();
                 let error = legible(&error);
                 tracing::warn!(%error, "the person at the client cannot be asked");
-                Answer::No("the client did not ask its person")
+                Answer::No("the client did not ask its user")
             }
         };
     }
@@ -163,7 +163,7 @@ fn question(rendered: &Rendered) -> String {
             "branch",
             &format!("{}, where its result lands as a commit", exact(branch)),
         ),
-        None => line("branch", "none: it works on the files as they lie"),
+        None => line("branch", "none: it works directly in the checkout"),
     }
     if let Some(remote) = &rendered.push {
         line("pushes", &format!("the branch to `{}`", exact(remote)));

@@ -7,7 +7,7 @@ use super::skills::Entry;
 
 /// Why a cursor is refused.
 pub(super) const FOREIGN: &str =
-    "the cursor is none of this list: ask without one for its first page";
+    "the cursor does not belong to this list: omit it to get the first page";
 
 fn foreign() -> ErrorData {
     ErrorData::invalid_params(FOREIGN, None)

@@ -140,7 +140,7 @@ fn failed(error: &dyn std::error::Error) -> Diagnostic {
         Kind::Internal,
         "mcp",
         format!(
-            "the protocol cannot be spoken: {}",
+            "the Model Context Protocol server failed: {}",
             crate::model::diagnostic::chain(error)
         ),
     )

@@ -164,7 +164,7 @@ impl Changes {
         let told = Arc::clone(&hinted);
         let watch = Watch::start(workspace, home, move || told.notify_one());
         let watch = watch.inspect_err(|error| {
-            tracing::warn!(%error, "definitions are not watched; they are looked at every `mcp.refresh`");
+            tracing::warn!(%error, "file watching is not available; definitions are checked every `mcp.refresh`");
         });
         Changes {
             hinted,

@@ -194,7 +194,7 @@ pub(super) fn read(
         contents(address, &path, bytes)
     } else {
         return Err(missing(format!(
-            "`{}` is no address of ours",
+            "`{}` is not a resource of this server",
             shown(address)
         )));
     };

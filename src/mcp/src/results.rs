@@ -142,7 +142,7 @@ pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<Told, Dia
     if detail.summary.outcome.is_some() {
         return of_run(control, run);
     }
-    Ok(pending(&detail, "was asked to end"))
+    Ok(pending(&detail, "is being cancelled"))
 }
 
 /// A run that was to be asked to end and has ended; `None`: it has not.
@@ -169,7 +169,7 @@ fn pending(detail: &RunDetail, what: &str) -> Told {
     let waits = detail.summary.waiting_for.as_ref();
     let waits = waits.map_or_else(String::new, |why| format!(", waits for {why}"));
     let content = format!(
-        "Run {run} of {} {what} ({}{waits}). `get_run` tells how it ends, `cancel_run` ends it.",
+        "Run {run} of {} {what} ({}{waits}). `get_run` returns its result, `cancel_run` cancels it.",
         detail.summary.skill, detail.summary.phase
     );
     Told {

@@ -18,11 +18,11 @@ pub(super) fn not_allowed(setting: McpMutating) -> &'static str {
     match setting {
         McpMutating::Ask => {
             "it changes things, and this client cannot ask a person first. \
-             A person can run it: `workerctl run`"
+             A user can run it: `workerctl run`"
         }
         McpMutating::Allow | McpMutating::Refuse => {
             "it changes things, which clients of this server may not. \
-             A person can run it: `workerctl run`"
+             A user can run it: `workerctl run`"
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) enum Standing {
     Ready,
     /// To people only.
     PeopleOnly,
-    /// To nobody: it breaks the contract of its root.
+    /// To nobody: its definition violates the rules of its skill directory.
     Invalid,
     /// To nobody until somebody trusts it as it is.
     Untrusted(Trust),
@@ -208,7 +208,7 @@ impl Entry {
             }
             What::Root(skill) => skill.approval_required && skill.is_executed(),
         };
-        asks.then_some("a person has to approve what it does, and `use_skill` asks them")
+        asks.then_some("a user must approve it; `use_skill` asks for approval")
     }
 }
 
@@ -453,7 +453,7 @@ pub(super) fn held_to_tools(skill: &Skill) -> Option<String> {
     let is_command = skill.run != RunText::Instructions;
     let restricts = conditions.allowed_tools.is_some() || !conditions.disallowed_tools.is_empty();
     (is_command && restricts).then(|| {
-        "it restricts which tools are used, and its command cannot be held to that. A person can run it: `workerctl run`".to_owned()
+        "it restricts the tools, which cannot be enforced for its command. A user can run it: `workerctl run`".to_owned()
     })
 }
 

@@ -35,7 +35,9 @@ pub(super) fn read(
     let more = match (done, goes_on) {
         (false, _) => format!("the log goes on: call again with `from: {next}`"),
         (true, true) => {
-            format!("the run goes on ({phase}): call again with `from: {next}` for what comes next")
+            format!(
+                "the run continues ({phase}): call again with `from: {next}` for what comes next"
+            )
         }
         (true, false) => return Ok(answer::success(text)),
     };

@@ -128,7 +128,7 @@ fn of_runs(mutating: bool) -> Vec<Tool> {
         tool(
             "use_skill",
             "Use a skill",
-            "Invoke a skill by name. It runs, and the answer is its result; a run that takes longer goes on, and its id is for `get_run`, `read_thread` and `cancel_run`. `list_skills` gives the schema of its input.",
+            "Invoke a skill by name. It runs, and its result is returned; if it takes longer, it continues, and the id of its run is returned for `get_run`, `read_thread` and `cancel_run`. `list_skills` returns the schema of its input.",
             strict(
                 &json!({
                     "skill": text("Skill name"),

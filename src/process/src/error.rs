@@ -75,7 +75,7 @@ pub enum SpawnError {
         kind: StopKind,
     },
     /// It cannot be kept within its wall, so it was not started.
-    #[error("the command cannot be kept within walls")]
+    #[error("the sandbox of the command cannot be set up")]
     Wall {
         /// Why.
         #[from]

@@ -123,7 +123,7 @@ pub(super) fn compile(allowed: &Sockets<'_>) -> Result<BpfProgram, Error> {
     );
     rules.insert(libc::SYS_setrlimit, vec![mark_of_runs(0, None)?]);
     rules.insert(libc::SYS_ioctl, refused_ioctls()?);
-    rules.extend(other_users_programs()?);
+    rules.extend(modes_of_files()?);
     answering(rules, libc::EACCES)
 }
 
@@ -144,14 +144,18 @@ fn answering(rules: Rules, errno: i32) -> Result<BpfProgram, Error> {
     Ok(filter.try_into()?)
 }
 
-/// Creating files that run as their owner or group (set-user-ID and set-group-ID bits), and giving files these bits: with
-/// such a file, another user would act as the user of the engine.
-fn other_users_programs() -> Result<Rules, BackendError> {
+/// Returns the rules of opening files, creating them and changing their modes.
+///
+/// No file may get a set-user-ID or set-group-ID bit: with such a file, another user would act as the user of the engine.
+fn modes_of_files() -> Result<Rules, BackendError> {
     /// chmod(2) since Linux 6.6.
     const FCHMODAT2: i64 = 452;
-    let has = |number: u8, bit: u32| {
-        let bit = u64::from(bit);
-        SeccompCondition::new(number, Length::Dword, Is::MaskedEq(bit), bit)
+    /// The access mode 3, which opens a file for `ioctl` only. Landlock has no right for it, so that every file could be
+    /// opened, and locked against other programs.
+    const NEITHER_READ_NOR_WRITTEN: u32 = libc::O_ACCMODE.cast_unsigned();
+    let has = |number: u8, bits: u32| {
+        let bits = u64::from(bits);
+        SeccompCondition::new(number, Length::Dword, Is::MaskedEq(bits), bits)
     };
     let with_mode = |mode: u8| -> Result<_, BackendError> {
         Ok(vec![
@@ -161,7 +165,7 @@ fn other_users_programs() -> Result<Rules, BackendError> {
     };
     // Without these flags, the mode is not read and can be anything.
     let opening = |flags: u8| {
-        let mut found = Vec::new();
+        let mut found = vec![all_of([has(flags, NEITHER_READ_NOR_WRITTEN)])?];
         for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
             for bit in [libc::S_ISUID, libc::S_ISGID] {
                 found.push(all_of([

@@ -256,7 +256,7 @@ fn descends_from_engine(process: &Stat, by_pid: &HashMap<u32, &Stat>) -> bool {
     while seen.insert(next)
         && let Some(parent) = by_pid.get(&next)
     {
-        if tag::is_of_engine(next) {
+        if tag::is_engine(next) {
             return true;
         }
         next = parent.parent;

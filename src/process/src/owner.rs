@@ -40,6 +40,6 @@ pub enum Undecided {
     #[error("`/proc` hides process {0}, from which the caller descends")]
     Hidden(u32),
     /// A command left it behind, and it is not known which.
-    #[error("a command that cannot be identified any more left the caller behind")]
+    #[error("the caller is an orphan of a command that can no longer be identified")]
     Orphan,
 }

@@ -19,12 +19,16 @@ use super::error::SpawnError;
 use super::input::Input;
 use super::output::{Output, READ_BYTES};
 use super::registry;
+use super::signal;
 use super::spawn::{self, Child, Pipes};
 use super::stop::{StopHandle, StopKind};
 use super::usage::{Urgency, Usage};
 
 /// Longest wait after KILL; only a process stuck in the kernel, or of another user, survives that.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest wait after KILL for processes that would end if they got a processor: a machine can be that busy.
+const RUNNABLE_WAIT: Duration = Duration::from_mins(1);
 
 /// How soon processes are looked at again that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -91,7 +95,7 @@ enum Phase {
     /// Everything has got TERM.
     Terminating { until: Instant },
     /// Everything has got KILL.
-    Killing { until: Instant },
+    Killing { since: Instant, until: Instant },
     /// Nothing is left, or what is left cannot be ended.
     Over,
 }
@@ -191,16 +195,20 @@ impl<'a> Watch<'a> {
                     self.phase = Phase::Over;
                 }
             }
-            Phase::Killing { until } => {
+            Phase::Killing { until, since } => {
                 if self.is_all_gone() {
                     self.phase = Phase::Over;
                 } else if now >= until {
-                    self.left = self
-                        .rest(|_| {})
-                        .iter()
-                        .map(|process| process.pid)
-                        .collect();
-                    self.phase = Phase::Over;
+                    let rest = self.rest(|_| {});
+                    if now < after(since, RUNNABLE_WAIT)
+                        && rest.iter().any(signal::waits_for_processor)
+                    {
+                        let until = after(now, KILLED_WAIT);
+                        self.phase = Phase::Killing { until, since };
+                    } else {
+                        self.left = rest.iter().map(|process| process.pid).collect();
+                        self.phase = Phase::Over;
+                    }
                 }
             }
             Phase::Over => {}
@@ -273,7 +281,9 @@ impl<'a> Watch<'a> {
     fn wakes_at(&self) -> Option<Instant> {
         let due = match self.phase {
             Phase::Running => self.deadline.into_iter().chain(self.silent_at).min(),
-            Phase::Draining { until } | Phase::Terminating { until } | Phase::Killing { until } => {
+            Phase::Draining { until }
+            | Phase::Terminating { until }
+            | Phase::Killing { until, .. } => {
                 // Without a descriptor to wait on, because none was to be had or the process had
                 // just gone, only looking again helps.
                 let looking = !matches!(self.phase, Phase::Draining { .. }) || self.is_drained();

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal, test_kill_process,
+};
 
 use super::procfs::{self, Stat};
 
@@ -24,6 +26,12 @@ pub(super) fn send(process: &Stat, signal: Signal) {
     if let Some(pidfd) = open(process) {
         let _ = pidfd_send_signal(pidfd, signal);
     }
+}
+
+/// Returns true if this process would end by KILL as soon as it gets a processor: nothing else keeps it.
+pub(super) fn waits_for_processor(process: &Stat) -> bool {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    process.state == b'R' && pid.is_some_and(|pid| test_kill_process(pid).is_ok())
 }
 
 /// Sends `signal` to the group of a child of ours that was not yet reaped, which is what keeps

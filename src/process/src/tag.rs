@@ -14,13 +14,16 @@ use std::sync::OnceLock;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::procfs::{lock_limit_of, stat};
+use super::procfs::{lock_limit_of, numbers_of};
 
 /// The upper 16 bits of the tags of commands, so that a limit that somebody set is not taken for one.
 const SIGNATURE: u64 = 0x5743 << 48;
 
 /// The upper 16 bits of the tags of engines: a process that carries one is not a command of a run.
 const ENGINE_SIGNATURE: u64 = 0x5745 << 48;
+
+/// The lower bits of an engine's tag: its process number in its own namespace.
+const PID_MASK: u64 = 0xffff_ffff;
 
 /// The limit that this process was started with.
 static INHERITED: OnceLock<Option<u64>> = OnceLock::new();
@@ -69,7 +72,7 @@ pub(super) fn set_own() {
     let _ = setrlimit(
         Resource::Locks,
         Rlimit {
-            current: Some(ENGINE_SIGNATURE | random()),
+            current: Some(ENGINE_SIGNATURE | random() & !PID_MASK | u64::from(std::process::id())),
             maximum: limit.maximum,
         },
     );
@@ -108,14 +111,10 @@ pub(super) fn of(pid: u32) -> Mark {
 pub(super) fn is_of_command(pid: u32) -> bool {
     let tag = lock_limit_of(pid);
     let is_command = tag.is_some_and(|value| value & !RANDOM_MASK == SIGNATURE);
-    (is_command || is_unmarked(pid, tag)) && tag != INHERITED.get().copied().flatten()
-}
-
-/// Returns true if `pid` was forked by an engine, or by a command of one, that has not marked it yet: it still carries the
-/// tag of the engine, as its parent does.
-fn is_unmarked(pid: u32, tag: Option<u64>) -> bool {
-    let is_engine = tag.is_some_and(|value| value & !RANDOM_MASK == ENGINE_SIGNATURE);
-    is_engine && stat(pid).is_some_and(|process| lock_limit_of(process.parent) == tag)
+    // Without a mark of its own, it still carries the tag of the engine that has forked it or one of its ancestors, which
+    // may have died since.
+    let is_unmarked = tag.is_some_and(|tag| is_engine_tag(tag) && !is_tag_of(tag, pid));
+    (is_command || is_unmarked) && tag != INHERITED.get().copied().flatten()
 }
 
 /// Returns true if this process was started by an engine or by a command of one.
@@ -127,9 +126,19 @@ pub(super) fn is_started_by_engine() -> bool {
     limit.is_some_and(is_tag)
 }
 
-/// Returns true if `pid` carries the tag of an engine: it is one, or was forked by one a moment ago.
-pub(super) fn is_of_engine(pid: u32) -> bool {
-    lock_limit_of(pid).is_some_and(|value| value & !RANDOM_MASK == ENGINE_SIGNATURE)
+/// Returns true if `pid` is an engine.
+pub(super) fn is_engine(pid: u32) -> bool {
+    lock_limit_of(pid).is_some_and(|tag| is_engine_tag(tag) && is_tag_of(tag, pid))
+}
+
+fn is_engine_tag(tag: u64) -> bool {
+    tag & !RANDOM_MASK == ENGINE_SIGNATURE
+}
+
+/// Returns true if this tag of an engine was set by `pid` itself and not inherited.
+fn is_tag_of(tag: u64, pid: u32) -> bool {
+    let is_number = |number: u32| u64::from(number) == tag & PID_MASK;
+    is_number(pid) || numbers_of(pid).into_iter().any(is_number)
 }
 
 fn is_tag(value: u64) -> bool {
@@ -150,6 +159,23 @@ mod tests {
         assert_eq!(different.len(), tags.len());
         let falling = tags.windows(2).filter(|pair| pair[0] > pair[1]).count();
         assert!((4_000..6_000).contains(&falling), "{falling}");
+    }
+
+    /// An engine can be killed before it has marked the command that it has just started.
+    #[test]
+    fn what_carries_the_tag_of_another_process_is_no_engine() {
+        let mut engine = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = engine.id();
+        let tag_of = |pid| ENGINE_SIGNATURE | 7 << 32 | u64::from(pid);
+        assert!(set(pid, tag_of(std::process::id())));
+        assert!(is_of_command(pid) && !is_engine(pid));
+        assert!(set(pid, tag_of(pid)));
+        assert!(is_engine(pid) && !is_of_command(pid));
+        engine.kill().unwrap();
+        engine.wait().unwrap();
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub enum WallError {
     #[error("no container: {0}")]
     Container(String),
     /// The kernel refuses it.
-    #[error("the kernel refuses to keep a command within walls: {0}")]
+    #[error("the kernel refuses to set up the sandbox: {0}")]
     Refused(String),
 }
 

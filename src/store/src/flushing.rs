@@ -49,7 +49,7 @@ impl FlushGuard {
             .name("store-flush".to_owned())
             .spawn(move || looking.maintain());
         if let Err(error) = &started {
-            tracing::warn!(%error, "failed writes of the store are not handled");
+            tracing::warn!(%error, "the thread that handles failed store writes could not be started");
         }
         FlushGuard {
             shared,

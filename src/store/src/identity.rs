@@ -93,7 +93,7 @@ pub fn refuse_tracked(state_dir: &Path, tracked: Option<&Path>) -> Result<(), Di
     );
     Err(Diagnostic::new(Kind::Blocked, "state_tracked", message)
         .hint(format!(
-            "if you do not know the files, delete them; `git rm -r --cached '{state_dir}'` keeps the files of your own store, then add the directory to `.gitignore`"
+            "if you do not recognize the files, delete them; if they are your own store, untrack them with `git rm -r --cached '{state_dir}'` and add the directory to `.gitignore`"
         ))
         .hint("or use another directory: `--state-dir DIR`"))
 }
@@ -264,16 +264,16 @@ fn unusable(error: &FileError) -> Diagnostic {
         _ => Kind::Internal,
     };
     Diagnostic::new(kind, "store_id", message)
-        .hint("make it writable for this user, or move away what is there: it is created again")
+        .hint("make it writable for this user, or move the existing file away: it is recreated")
 }
 
 fn store_missing(state_dir: &Path, note: Option<&Note>) -> Diagnostic {
     let message = format!(
-        "this workspace had a store, and there is none in `{}`: its runs are not known there",
+        "the store of this workspace is missing from `{}`, so its runs cannot be read",
         state_dir.display()
     );
     refused("store_missing", &message, state_dir, note)
-        .hint("`workerctl store rebuild` makes one of what the threads tell")
+        .hint("`workerctl store rebuild` rebuilds it from the threads")
         .hint("`workerctl store init` starts afresh with an empty one")
 }
 
@@ -284,7 +284,7 @@ fn other_store(workspace: &Path, state_dir: &Path, note: &Note) -> Diagnostic {
     refused(OTHER, &message, state_dir, Some(note))
         .hint("`workerctl store init --state-dir DIR` starts afresh in an empty place")
         .hint(format!(
-            "where this one is to be the workspace's from now on, remove `{}`",
+            "to use this store for the workspace from now on, remove `{}`",
             noted.display()
         ))
 }
@@ -293,7 +293,7 @@ fn other_store(workspace: &Path, state_dir: &Path, note: &Note) -> Diagnostic {
 fn refused(code: &str, message: &str, state_dir: &Path, note: Option<&Note>) -> Diagnostic {
     let refused = Diagnostic::new(Kind::Blocked, code, message);
     let Some(note) = note.filter(|note| Path::new(&note.state_dir) != state_dir) else {
-        return refused.hint("put back what was there, if you can: that loses nothing");
+        return refused.hint("if you can, restore the original directory: then nothing is lost");
     };
     let place = &note.state_dir;
     let is_in_place = id_of(&Path::new(place).join("store")).is_some_and(|id| id == note.store);

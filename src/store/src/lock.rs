@@ -23,7 +23,7 @@ pub const LOCK_NAME: &str = "lock";
 pub const WORKSPACE_FOLDER: &str = ".workerctl";
 
 /// What helps where somebody holds a workspace and its lock does not say who.
-pub const UNNAMED_HINT: &str = "a daemon whose `.workerctl/lock` was removed, for instance by `git clean -x`, creates it again within 30 s; else `lslocks` names the process: wait for its end, or end it (`flock` on the workspace's directory by another program counts too)";
+pub const UNNAMED_HINT: &str = "a daemon whose `.workerctl/lock` was removed, for instance by `git clean -x`, creates it again within 30 s; otherwise find the process with `lslocks` and wait for it or end it (another program that runs `flock` on the workspace's directory also locks it)";
 
 /// Most bytes that are read of a lock's content.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;
@@ -115,7 +115,7 @@ pub enum LockError {
     },
     /// Somebody else holds a workspace, and nobody holds the lock's file in it.
     #[error(
-        "a process holds `{}`, and `{WORKSPACE_FOLDER}/{LOCK_NAME}` there does not say which: it cannot be reached",
+        "`{}` is locked by a process that `{WORKSPACE_FOLDER}/{LOCK_NAME}` does not identify, so it cannot be reached",
         .0.display()
     )]
     Unnamed(PathBuf),

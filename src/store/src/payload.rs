@@ -89,7 +89,7 @@ impl PayloadFiles {
         let path = self.directory.join(&file.path);
         if !file.is_tame() || file.bytes > PAYLOAD_BYTES_MAX as u64 {
             return Err(PayloadError::Damaged(format!(
-                "`{}` with {} bytes is not a name of ours",
+                "`{}` with {} bytes is not a valid payload file",
                 file.path, file.bytes
             )));
         }

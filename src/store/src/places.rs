@@ -128,10 +128,10 @@ fn refuse_link(path: &Path) -> Result<(), Diagnostic> {
 fn linked(link: &Path, target: &Path) -> Diagnostic {
     let (link, target) = (link.display(), target.display());
     let message = format!(
-        "`{link}` is a symbolic link to `{target}`: nothing of workerctl is opened or removed behind a link"
+        "`{link}` is a symbolic link to `{target}`: workerctl does not open or remove its files through a symbolic link"
     );
     Diagnostic::new(Kind::Blocked, LINKED, message).hint(format!(
-        "remove the link, with `git rm` where it is committed: `rm '{link}'` leaves alone what it leads to"
+        "remove the link (with `git rm` if it is committed): `rm '{link}'` does not affect its target"
     ))
 }
 

@@ -145,7 +145,7 @@ fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreErr
     match Witness::read(directory).map_err(|e| from_file(shown, e))? {
         Said::Commits(durable) if durable > held => Err(corrupt(
             shown,
-            format!("{durable} commits were durable and {held} are there"),
+            format!("{durable} commits were synced to disk, but only {held} are present"),
         )),
         // More than the witness tells is usual: it is written after each sync, and never synced itself.
         Said::Commits(_) => Ok(()),

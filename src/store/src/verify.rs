@@ -127,10 +127,12 @@ pub(super) fn walk(
             let held = report.commits;
             report.fault(
                 None,
-                format!("{durable} commits were durable and {held} are there"),
+                format!("{durable} commits were synced to disk, but only {held} are present"),
             );
         }
-        Said::Nothing | Said::Damaged => report.fault(None, "the witness says nothing".to_owned()),
+        Said::Nothing | Said::Damaged => {
+            report.fault(None, "the witness file is missing or damaged".to_owned())
+        }
         Said::Commits(_) | Said::Newer(_) => {}
     }
     report.payload_files = walk.named.len() as u64;

@@ -13,7 +13,7 @@ pub enum TreeError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// The small repository of a tree, or what lies beside it, cannot be read. The next run makes it anew.
-    #[error("the run's tree `{}` is damaged: {}{source}", path.display(), named(torn.as_deref()))]
+    #[error("the run's worktree `{}` is damaged: {}{source}", path.display(), named(torn.as_deref()))]
     Damaged {
         /// The directory of the tree.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum TreeError {
         source: GitError,
     },
     /// The place for run trees lies inside somebody's work tree.
-    #[error("`{}` is inside the work tree `{}`", root.display(), worktree.display())]
+    #[error("`{}` is inside the git worktree `{}`", root.display(), worktree.display())]
     InsideWorkTree {
         /// The place for run trees.
         root: PathBuf,
@@ -31,10 +31,10 @@ pub enum TreeError {
         worktree: PathBuf,
     },
     /// Another process works in the tree.
-    #[error("the run tree `{}` is in use by another process", .0.display())]
+    #[error("the run's worktree `{}` is in use by another process", .0.display())]
     InUse(PathBuf),
     /// The tree belongs to another worker or repository.
-    #[error("the run tree `{}` belongs to worker `{worker}` of `{}`", path.display(), repository.display())]
+    #[error("the run's worktree `{}` belongs to worker `{worker}` of `{}`", path.display(), repository.display())]
     OtherOwner {
         /// The directory of the tree.
         path: PathBuf,
@@ -44,7 +44,9 @@ pub enum TreeError {
         repository: PathBuf,
     },
     /// The base holds a path that is not stored as it is checked out.
-    #[error("`{path}` has the attribute `{attribute}`, which is not applied in a run tree")]
+    #[error(
+        "`{path}` has the attribute `{attribute}`, which is not applied in the worktree of a run"
+    )]
     Filtered {
         /// The path.
         path: RepoPath,
@@ -52,7 +54,7 @@ pub enum TreeError {
         attribute: String,
     },
     /// Evaluating ignore rules and attributes takes too long.
-    #[error("the rules of git take more than 60 s to evaluate, the last time for `{}`", .0.display())]
+    #[error("the ignore and attribute rules of git take more than 60 s to evaluate, most recently for `{}`", .0.display())]
     SlowRules(PathBuf),
     /// `keep:` names something that is part of the base.
     #[error("`keep` names `{keep}`, but the base tracks `{path}`")]
@@ -66,7 +68,7 @@ pub enum TreeError {
     #[error("`keep` names `{0}`, which is not a path inside the repository")]
     KeepPath(String),
     /// Something cannot be laid over the base.
-    #[error("`{}` cannot be laid over the base at `{path}`: {why}", from.display())]
+    #[error("`{}` cannot be put into the worktree at `{path}`: {why}", from.display())]
     Overlay {
         /// The path in the tree.
         path: RepoPath,
@@ -126,9 +128,9 @@ impl TreeError {
                 "move the state directory out of every git work tree, or set `XDG_STATE_HOME` to a place outside".into()
             }
             Self::InUse(_) => "wait for the other run to end".into(),
-            Self::OtherOwner { .. } => "take another tree; this one is swept when unused".into(),
+            Self::OtherOwner { .. } => "use another worktree; this one is deleted when it is no longer used".into(),
             Self::Filtered { .. } => {
-                "say `filtered: stored` in the skill, if stored contents are enough for it".into()
+                "add `filtered: stored` to the skill if it can work on files as git stores them".into()
             }
             Self::SlowRules(_) => {
                 "use fewer patterns with several wildcards in `.gitignore` and `.gitattributes`, or let the run leave fewer files".into()
@@ -138,7 +140,7 @@ impl TreeError {
             }
             Self::KeepPath(_) => "name a relative path such as `node_modules/`".into(),
             Self::Overlay { from, .. } => {
-                format!("put `{}` right, or take it out of `local`", from.display())
+                format!("fix `{}`, or remove it from `local`", from.display())
             }
             Self::BasePath { .. } => "rename it in a commit of the branch".into(),
             Self::Foreign { path, .. } => format!("remove `{}`", path.display()),

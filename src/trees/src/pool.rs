@@ -278,7 +278,7 @@ impl Trees {
             last_access: now,
             last_modification: now,
         };
-        futimens(&lock.0, &times).map_err(io_at("note the use of", &dir))?;
+        futimens(&lock.0, &times).map_err(io_at("update the timestamps of", &dir))?;
         Ok(Some(Tree::new(number, dir, &place_name(owner.name), lock)))
     }
 

@@ -16,9 +16,11 @@ pub(crate) fn overlay_changed(path: &[u8]) -> ResultProblem {
     let path = escape(path);
     problem(
         "overlay_changed",
-        format!("`{path}` was laid over the base from the checkout, and the run changed it"),
         format!(
-            "let the run leave `{path}` as it is, or commit it in the checkout first where git does not ignore it"
+            "the run changed `{path}`, which was copied from the checkout and is not part of the result"
+        ),
+        format!(
+            "do not change `{path}` in the run, or, if git does not ignore it, commit it in the checkout first"
         ),
     )
 }
@@ -88,7 +90,7 @@ pub(crate) fn submodule_unpublished(path: &[u8], commit: &str) -> ResultProblem 
     problem(
         "submodule_unpublished",
         format!(
-            "the submodule `{path}` is at {commit}, which no branch of its remotes has: it would be lost with the run's tree"
+            "the submodule `{path}` is at {commit}, which is not on any branch of its remotes and would be lost with the worktree"
         ),
         format!("let the run push it, as by `git -C '{path}' push`"),
     )
@@ -166,7 +168,7 @@ pub(crate) fn damaged(what: &str) -> ResultProblem {
     problem(
         "repository_damaged",
         format!("the repository of the run cannot be used: {what}"),
-        "let the run leave `.git` to git",
+        "change `.git` in the run only with git commands",
     )
 }
 

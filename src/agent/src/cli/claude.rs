@@ -206,7 +206,7 @@ fn result(reading: &mut Reading, event: &Value) {
     if subtype == "error_max_turns" || text(event, "terminal_reason") == "max_turns" {
         reading.turns_exhausted = true;
     } else if subtype == "error_max_budget_usd" {
-        let message = "it has spent the money that it was given";
+        let message = "it has spent its budget";
         reading.fault = Some(Fault::new(FaultKind::Budget, message));
     } else if is_error || subtype != "success" {
         let words = if words.is_empty() { subtype } else { words };

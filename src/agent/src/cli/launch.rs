@@ -64,7 +64,7 @@ impl Known {
         let restricted = launch.allowed.is_some() || !launch.disallowed.is_empty();
         if restricted && !self.restricts_tools() {
             return Err(format!(
-                "`{}` cannot be held to `allowed-tools` and `disallowed-tools`; of these programs `claude` can",
+                "`{}` does not support `allowed-tools` and `disallowed-tools`; use `claude`, which does",
                 self.name()
             ));
         }
@@ -226,7 +226,7 @@ fn codex(launch: &Launch<'_>) -> Launched {
         }
         launched
             .notes
-            .push("codex does not tell what its own sandbox refuses");
+            .push("codex does not report what its own sandbox denies");
     }
     if let Some(model) = launch.model {
         launched.arguments(["-m", model]);

@@ -192,7 +192,7 @@ impl Endpoint {
             let keys: Vec<_> = self.keys.iter().map(Key::reference).collect();
             match keys.as_slice() {
                 [] => "no header was sent".into(),
-                keys => format!("sent were the values of `{}`", keys.join("`, `")),
+                keys => format!("the values of `{}` were sent", keys.join("`, `")),
             }
         } else {
             let body = read_some(response, Vec::new()).await;

@@ -208,6 +208,6 @@ fn not_begun(error: ClientInitializeError, trouble: &Trouble) -> McpFailure {
             let why = clean::text(&error.message, &[]);
             McpFailure::Protocol(format!("it does not begin a session: {why}"))
         }
-        _ => McpFailure::Protocol("its answer to `initialize` is not one".into()),
+        _ => McpFailure::Protocol("its answer to `initialize` is invalid".into()),
     }
 }

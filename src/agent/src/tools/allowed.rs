@@ -264,7 +264,7 @@ fn command_grant(pattern: &str) -> Result<Grant, String> {
         .map_err(|why| format!("the command is not one simple command: {why}"))?;
     if !words.iter().all(|word| is_literal(word)) {
         return Err(
-            "`*` is at the end, as in `git:*` or `git *`, and other patterns nowhere".to_owned(),
+            "`*` is allowed only at the end, as in `git:*` or `git *`; other patterns are not supported".to_owned(),
         );
     }
     Ok(Grant::Command {

@@ -58,7 +58,7 @@ impl<'r, 'v> DirectoryWalk<'r, 'v> {
         let mut notices = Vec::new();
         if walk.cut {
             notices.push(format!(
-                "not everything was searched: it ends after {visited_max} entries, so narrow `path`"
+                "the search stopped after {visited_max} entries and is incomplete: narrow `path`"
             ));
         }
         if walk.too_deep > 0 {

@@ -141,7 +141,7 @@ fn refusals_name_the_header_and_the_remedy() {
     let failed = start(peer.connection()).err().unwrap();
     assert_eq!(
         failed.to_string(),
-        "tool server `s`: it refused the request (status 401): sent were the values of `TEST_MCP_KEY`"
+        "tool server `s`: it refused the request (status 401): the values of `TEST_MCP_KEY` were sent"
     );
     assert_eq!(
         failed.hint(),

@@ -277,7 +277,7 @@ pub(crate) fn report_not_evaluated(view: View<'_>, report: &mut Report) {
         report.warning(
             "run-outside-worker",
             value.key_place(),
-            "`run` is kept and not executed: commands belong to skills of workers".to_owned(),
+            "`run` is not executed: only skills of workers run commands".to_owned(),
             "put the skill below `workers/<worker>/skills/`",
         );
     }
@@ -286,7 +286,7 @@ pub(crate) fn report_not_evaluated(view: View<'_>, report: &mut Report) {
             report.warning(
                 "schedule-not-fired",
                 value.key_place(),
-                format!("`{key}` is kept: nothing schedules a skill that belongs to no worker"),
+                format!("`{key}` has no effect: only skills of workers can be scheduled"),
                 "put the skill below `workers/<worker>/skills/`",
             );
         }

@@ -57,7 +57,7 @@ pub(crate) fn check(view: View<'_>, placed: Placed<'_>, repaired: bool, report: 
         if !KEYS.contains(&key) {
             let message = format!("`{key}` is no key of the specification");
             let hint = if super::agent::restriction(key, Dialect::Agent).is_some() {
-                "without it the skill may do more: such a skill has no portable form"
+                "it restricts the skill, so it cannot be removed, and the skill has no portable form"
             } else {
                 "put it under `metadata`"
             };

@@ -149,7 +149,7 @@ pub(crate) fn check_items(
                 "{} in `{key}` exist in other programs only: they allow nothing here",
                 elsewhere.join(", ")
             ),
-            "the skill works here without them, or not at all",
+            "remove them if the skill works without them; otherwise it cannot be used here",
         );
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn model(
         report.warning(
             "two-names",
             new.key_place(),
-            "`preferred_model` and `model` say different things: the former counts".to_owned(),
+            "`preferred_model` and `model` differ: the former is used".to_owned(),
             "keep one of them",
         );
     }
@@ -33,7 +33,7 @@ pub(crate) fn model(
         report.warning(
             "value-ignored",
             value.place(),
-            format!("`{key}` is no alias of a model: the default one is meant"),
+            format!("`{key}` is not a model alias: the default model is used"),
             "write the alias as text",
         );
     }

@@ -181,7 +181,7 @@ fn complete(read: &mut Vec<(usize, Arc<Unit>)>, candidates: &[Candidate]) {
             report.error(
                 "loader-failed",
                 whole_file(&candidate.shown),
-                "reading the definition failed for a reason of our own".to_owned(),
+                "reading the definition failed because of an internal error".to_owned(),
                 "report this file as a defect of workerctl",
             );
             read.push((at, Arc::new(unit_of(candidate, None, report))));
@@ -367,7 +367,7 @@ fn qualified(skill: &RootSkill, named: bool) -> Problem {
         severity: Severity::Warning,
         place: skill.place.clone(),
         message: format!(
-            "`name: {}` reads like the skill of a root or worker, and does not find this one",
+            "`name: {}` looks like a qualified name and does not find this skill",
             skill.name
         ),
         hint: Some(format!(
@@ -385,7 +385,7 @@ fn names(skill: &RootSkill, named: bool) -> String {
         format!("`{}` names this one", skill.qualified())
     } else {
         format!(
-            "`{}` is another one too: rename this one",
+            "`{}` also names another skill: rename this one",
             skill.qualified()
         )
     }
@@ -396,7 +396,10 @@ fn shadowed(skill: &RootSkill, owner: &Place, named: bool) -> Problem {
         code: "skill-shadowed".to_owned(),
         severity: Severity::Note,
         place: skill.place.clone(),
-        message: format!("`{}` of `{owner}` comes first", skill.name),
+        message: format!(
+            "this skill is shadowed: `{}` of `{owner}` takes precedence",
+            skill.name
+        ),
         hint: Some(names(skill, named)),
         worker: None,
         skill: Some(skill.name.clone()),

@@ -165,7 +165,7 @@ impl RootSkill {
             report.error(
                 "directory-unreadable",
                 whole_file(&self.place.path),
-                format!("`{}` is not where it was", self.base.display()),
+                format!("`{}` was moved or replaced", self.base.display()),
                 "reload the definitions",
             );
             return None;

@@ -63,7 +63,7 @@ pub struct RootSkill {
     pub(crate) named: Named,
     /// What it lacks to be executed.
     lack: Option<String>,
-    /// `false`: it breaks the contract of its root; listed, and not handed out.
+    /// `false`: its definition violates the rules of its skill directory; listed, and not handed out.
     pub valid: bool,
     /// The place of the skill that has its name; `None`: none stands before it.
     pub shadowed_by: Option<Place>,

@@ -168,8 +168,12 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
 
 /// Why a skill of a root may not run.
 fn unavailable(skill: &RootSkill, trust: Trust) -> Vec<Unavailable> {
-    let invalid =
-        (!skill.valid).then(|| ("skill-invalid", "it breaks the contract of its root".into()));
+    let invalid = (!skill.valid).then(|| {
+        (
+            "skill-invalid",
+            "its definition violates the rules of its skill directory".into(),
+        )
+    });
     let untrusted = match trust {
         Trust::Root | Trust::Content => None,
         Trust::Missing => Some((

@@ -34,7 +34,7 @@ impl<'a> Resolver<'a, '_> {
                 seen.push(schedule);
                 continue;
             };
-            let message = format!("it says the same as `{}` and is left out", first.id);
+            let message = format!("it is a duplicate of `{}` and is ignored", first.id);
             let place = one.draft.place.clone();
             let hint = "remove one of them, or give each an `id`";
             let problem = (message, hint);

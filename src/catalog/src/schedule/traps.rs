@@ -20,7 +20,9 @@ pub(super) fn report(view: View<'_>, text: &str, seconds: bool, report: &mut Rep
             .strip_prefix("*/")
             .and_then(|step| step.parse::<u32>().ok());
         if let Some(step) = step.filter(|step| *step >= length) {
-            let message = format!("`{field}` is {name} 0 only: steps begin again in each field");
+            let message = format!(
+                "`{field}` matches only {name} 0, because the step exceeds the range of the field"
+            );
             let hint = format!("write `every: {step}{unit}` instead of `cron`");
             report.warning("cron-step-long", view.place(), message, &hint);
         }
@@ -28,7 +30,7 @@ pub(super) fn report(view: View<'_>, text: &str, seconds: bool, report: &mut Rep
     let week = WEEKS.iter().zip(1..).find(|(days, _)| **days == day);
     if let Some((_, number)) = week.filter(|_| !weekday.starts_with('*')) {
         let message = format!(
-            "it fires on each of the days {day} and on each weekday `{weekday}`: one of both fields is enough"
+            "it fires on days {day} and also on every weekday `{weekday}`: a match of either field is enough"
         );
         let hint = format!("write `* * {weekday}#{number}` for that weekday of the month");
         report.warning("cron-days-either", view.place(), message, &hint);

@@ -105,7 +105,9 @@ fn report_useless(map: View<'_>, trigger: &Trigger, report: &mut Report) {
         contradiction(view, message, "remove `seconds`", report);
     }
     if let Some(view) = map.written("dst").filter(|_| !by_clock) {
-        let message = "`dst` is about `cron` and `at`: nothing else follows the clock".to_owned();
+        let message =
+            "`dst` applies only to `cron` and `at`: other schedules do not follow the clock"
+                .to_owned();
         contradiction(view, message, "remove `dst`", report);
     }
 }
@@ -314,7 +316,7 @@ fn pattern(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<St
             "schedule-watch",
             view.place(),
             format!("`{}` is no pattern of paths", shown(&path)),
-            "write a path or a pattern such as `docs/*.md`; nothing can be left out",
+            "write a path or a pattern such as `docs/*.md`; exclusions are not supported",
         );
         return None;
     }
@@ -323,8 +325,8 @@ fn pattern(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<St
         report.error(
             "schedule-watch",
             view.place(),
-            format!("`{own}` is written by the engine: no change there makes anything due"),
-            "watch what your own skills and people write; `after: worker/skill` follows the runs of a skill",
+            format!("`{own}` is written by the engine: changes there never trigger a schedule"),
+            "watch files that skills or users write; to follow the runs of a skill, use `after: worker/skill`",
         );
         return None;
     }

@@ -22,7 +22,7 @@ impl Resolver<'_, '_> {
 
     fn report_by_place(&mut self, one: &TargetedDraft<'_>) {
         let message = format!(
-            "it is `{}` by its place among others without an `id`: in another order it takes over the record and the pause of another one",
+            "its id `{}` depends on its position among schedules without an `id`: if they are reordered, it takes over the history and the pause of another one",
             one.id
         );
         let hint = "give each of them an `id`";

@@ -47,7 +47,7 @@ impl Builder<'_, '_> {
                 report.warning(
                     "budget-unused",
                     view.key_place(),
-                    "a command asks no model: of `budget` only `per_day.runs` has an effect"
+                    "a command uses no model, so in `budget` only `per_day.runs` has an effect"
                         .to_owned(),
                     "remove the rest; `timeout` and `limits` hold commands",
                 );

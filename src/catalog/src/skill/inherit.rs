@@ -133,7 +133,7 @@ impl<'a> Builder<'a, '_> {
         if asks && reasons.any(|one| one.code == NO_EXECUTOR) {
             self.unavailable.push(Unavailable {
                 code: "approval-required".to_owned(),
-                reason: "a person has to approve its runs, and it has no `run`".to_owned(),
+                reason: "its runs need approval, but it has no `run` to approve".to_owned(),
             });
         }
     }
@@ -161,7 +161,8 @@ impl<'a> Builder<'a, '_> {
             report.warning(
                 "approval-before-execution",
                 view.key_place(),
-                "nothing of its runs lands, so a person is asked before the command".to_owned(),
+                "its runs have no result that lands, so approval is requested before execution"
+                    .to_owned(),
                 "write `before: execution`; only a mutating skill has a result that lands",
             );
         }
@@ -213,7 +214,7 @@ impl<'a> Builder<'a, '_> {
                 "hooks-unfired",
                 view.key_place(),
                 "`hooks` has no effect: only runs of mutating skills fire them".to_owned(),
-                "`mutating: true` where the skill changes the repository; `notify` of its worker tells how runs went",
+                "add `mutating: true` if the skill changes the repository; for notifications about its runs, set `notify` in its worker",
             );
         }
         self.texts.append(&mut found.texts);

@@ -89,7 +89,7 @@ impl Builder<'_, '_> {
                 "isolation-not-mutating",
                 view.place(),
                 format!(
-                    "`{}` is not mutating: it works in the checkout, and `isolation: worktree` would not keep it from there",
+                    "`{}` is not mutating: it works in the checkout, and `isolation: worktree` would not change that",
                     self.item.id
                 ),
                 "write `mutating: true`, or remove `isolation`",
@@ -119,7 +119,7 @@ impl Builder<'_, '_> {
     /// Says which of the skill's own keys can have no effect.
     fn report_unused(&self, mutating: bool, report: &mut Report) {
         let changes_nothing = "on a skill that is not mutating";
-        let no_tree = "on runs that have no tree of their own";
+        let no_tree = "on runs that have no worktree";
         for (key, why) in [
             ("branch", changes_nothing),
             ("push", changes_nothing),

@@ -90,7 +90,7 @@ fn what_cannot_be_meant_is_an_error_with_a_remedy() {
         (
             "{cli: claude, env: {WORKERCTL_RUN: x}}",
             "name-invalid",
-            "the engine's",
+            "reserved for the engine",
         ),
     ] {
         let skill = format!("  - {{id: a, description: d, instructions: i, agent: {agent}}}\n");

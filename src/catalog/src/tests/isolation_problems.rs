@@ -89,7 +89,7 @@ branch: a..b
     E 13 branch-name `branch: a..b` is no name for git: it holds `..`
     write the short name of a branch, such as `reports`
 branch: {name: HEAD}
-    E 20 branch-name `branch: HEAD` is no name for git: git means something else by it
+    E 20 branch-name `branch: HEAD` is no name for git: it is a name reserved by git
     write the short name of a branch, such as `reports`
 branch: -f
     E 13 branch-name `branch: -f` is no name for git: it begins with `-`
@@ -140,7 +140,7 @@ keep: .git
     E 11 path-outside `keep: .git` does not stay inside the workspace
     write a path relative to the workspace, without `..` and outside of `.git`
 keep: ./
-    E 11 path-reserved `keep: ./` covers `.git`, which is never a run's own
+    E 11 path-reserved `keep: ./` covers `.git`, which is reserved
     name directories or files next to it
 keep: '**/target'
     E 11 path-pattern `keep: **/target` is no path
@@ -152,10 +152,10 @@ keep: {x: y}
     E 11 wrong-type `keep` must be text, not a map
     write `keep: "TEXT"`
 local: .workerctl/store
-    E 12 path-reserved `local: .workerctl/store` covers `.workerctl`, which is never a run's own
+    E 12 path-reserved `local: .workerctl/store` covers `.workerctl`, which is reserved
     name directories or files next to it
 local: [{path: workspace}]
-    E 20 path-reserved `local: workspace` covers `workspace/threads`, which is never a run's own
+    E 20 path-reserved `local: workspace` covers `workspace/threads`, which is reserved
     name directories or files next to it
 local: [{path: '{x}'}]
     E 20 path-pattern `local: {x}` is no path
@@ -202,7 +202,7 @@ fn what_a_tree_is_given_stays_beside_the_engines_own() {
     let found = problem(&catalog.problems, "path-reserved");
     assert_eq!(
         found.message,
-        "`keep: logs` covers `logs/threads`, which is never a run's own"
+        "`keep: logs` covers `logs/threads`, which is reserved"
     );
 }
 
@@ -215,19 +215,19 @@ push: true
     W 5 placement-unused `push` has no effect on a skill that is not mutating
     write `mutating: true`, or remove `push`
 isolation: worktree
-    E 16 isolation-not-mutating `a` is not mutating: it works in the checkout, and `isolation: worktree` would not keep it from there
+    E 16 isolation-not-mutating `a` is not mutating: it works in the checkout, and `isolation: worktree` would not change that
     write `mutating: true`, or remove `isolation`
 parallel: true
     W 5 placement-unused `parallel` has no effect on a skill that is not mutating
     write `mutating: true`, or remove `parallel`
 keep: x
-    W 5 placement-unused `keep` has no effect on runs that have no tree of their own
+    W 5 placement-unused `keep` has no effect on runs that have no worktree
     write `mutating: true`, or remove `keep`
 local: x
-    W 5 placement-unused `local` has no effect on runs that have no tree of their own
+    W 5 placement-unused `local` has no effect on runs that have no worktree
     write `mutating: true`, or remove `local`
 filtered: stored
-    W 5 placement-unused `filtered` has no effect on runs that have no tree of their own
+    W 5 placement-unused `filtered` has no effect on runs that have no worktree
     write `mutating: true`, or remove `filtered`
 ";
 
@@ -293,7 +293,7 @@ fn a_worker_is_held_to_the_same_values() {
 /// A line of workerctl.yaml.
 const CONFIGURATIONS: &str = "
 branch: '@'
-    E 9 branch-name `branch: @` is no name for git: git means something else by it
+    E 9 branch-name `branch: @` is no name for git: it is a name reserved by git
     write the short name of a branch, such as `reports`
 push: a b
     E 7 remote-name `push: a b` is not the name of a remote: it holds a blank

@@ -82,7 +82,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{watch: \"!docs/x\"}",
-            ("schedule-watch", 4, 13, "nothing can be left out"),
+            ("schedule-watch", 4, 13, "exclusions are not supported"),
         ),
         (
             "{watch: [docs, ./workspace/threads/T-?.json]}",
@@ -90,9 +90,12 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{watch: workspace/metrics}",
-            ("schedule-watch", 4, 13, "people write"),
+            ("schedule-watch", 4, 13, "skills or users write"),
         ),
-        ("{watch: .workerctl/}", ("schedule-watch", 4, 13, "people")),
+        (
+            "{watch: .workerctl/}",
+            ("schedule-watch", 4, 13, "users write"),
+        ),
         (
             "{every: 5m, timezone: Europe/Berln}",
             ("timezone-unknown", 4, 27, "`Europe/Berlin`"),

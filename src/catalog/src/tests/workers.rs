@@ -96,7 +96,7 @@ fn hostile_ids_are_refused_or_told() {
 fn whole_id_templates_are_listed_and_never_run() {
     let catalog = check_worker(
         "worker:\n  id: social-{platform}\nskills:\n  - {id: post, description: d, run: date}\n",
-        ("worker-template", NOTE, 2, 7, "id of its own"),
+        ("worker-template", NOTE, 2, 7, "id without placeholders"),
     );
     assert!(catalog.workers[0].template);
     assert_eq!(catalog.workers[0].skills[0].unavailable[0].code, "template");

@@ -90,7 +90,7 @@ fn without_store(status: &Status) -> Option<Finding> {
         status.state_dir
     );
     let hint = format!(
-        "end process {}; put the state directory back, or restore what the threads tell with `workerctl store rebuild`",
+        "end process {}; restore the state directory, or rebuild the store from the threads with `workerctl store rebuild`",
         status.pid
     );
     Some(Finding::new("store", State::Bad, text).hint(&hint))
@@ -109,7 +109,7 @@ fn silent(site: &Site, definitions: &Definitions) -> Vec<Finding> {
         || "another process".to_owned(),
         |pid| format!("process {pid}"),
     );
-    let text = format!("{who} holds the workspace and does not answer");
+    let text = format!("{who} has locked the workspace and does not respond");
     let hint = match pid {
         Some(_) => "give `--socket` if it serves elsewhere; else end that process",
         None => maintenance::UNNAMED_HINT,
@@ -145,7 +145,7 @@ pub(super) fn kept_elsewhere(site: &Site, who: &str, state_dir: &str) -> Option<
         return None;
     }
     let text = format!(
-        "{who} keeps runs in {state_dir}, and a command that finds no engine would in {}",
+        "{who} stores runs in {state_dir}, but a command that finds no engine would use {}",
         site.state_dir.display()
     );
     let hint = format!(

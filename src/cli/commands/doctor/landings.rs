@@ -14,7 +14,7 @@ pub(super) fn left(site: &Site) -> Vec<LeftLanding> {
 
 pub(super) fn told(landing: &LeftLanding) -> Finding {
     let text = format!(
-        "the landing of run {} on `{}` was begun and not ended",
+        "the landing of run {} on `{}` was interrupted",
         landing.run, landing.branch
     );
     let locks = landing.locks.iter();
@@ -24,7 +24,7 @@ pub(super) fn told(landing: &LeftLanding) -> Finding {
         locks => format!("{text}: it holds {}", locks.join(", ")),
     };
     Finding::new("landing", State::Care, text).hint(
-        "any command that asks for runs ends it, such as `workerctl status`, and removes its locks; where it stays, that command says what is in the way",
+        "any command that uses the engine, such as `workerctl status`, completes it and removes its locks; if it remains, that command shows what blocks it",
     )
 }
 

@@ -14,10 +14,16 @@ pub(super) fn programs(site: &Site, definitions: &Definitions) -> Vec<Finding> {
         let at = one.path.display();
         let message = match one.tried {
             Some(tried) if Some(tried) == one.version.as_deref() => {
-                format!("`{}` {version} at {at}, which was tried", one.cli)
+                format!("`{}` {version} at {at}, a tested version", one.cli)
             }
-            Some(tried) => format!("`{}` {version} at {at}; {tried} was tried", one.cli),
-            None => format!("`{}` {version} at {at}; it was not tried yet", one.cli),
+            Some(tried) => format!(
+                "`{}` {version} at {at}; the tested version is {tried}",
+                one.cli
+            ),
+            None => format!(
+                "`{}` {version} at {at}; it has not been tested yet",
+                one.cli
+            ),
         };
         findings.push(Finding::new("agent", State::Good, message));
     }

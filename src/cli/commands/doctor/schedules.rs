@@ -84,9 +84,9 @@ fn overdue(view: &ScheduleView) -> Option<Finding> {
         None => "never did".to_owned(),
     };
     let by = expected_by.rfc3339_in(zone);
-    let text = format!("{} was to succeed by {by}, and {did}", view.id);
+    let text = format!("{} was expected to succeed by {by}, but {did}", view.id);
     let hint = format!(
-        "`workerctl schedule slots '{}'` tells why it did not run; a pause with a reason ends the alarm",
+        "`workerctl schedule slots '{}'` shows why it did not run; pausing it with a reason clears this alarm",
         view.id
     );
     Some(Finding::new("overdue", State::Bad, text).hint(&hint))
@@ -98,7 +98,7 @@ fn failing(view: &ScheduleView) -> Option<Finding> {
     let text = told_of_failures(&failing);
     let hint = if failing.paused {
         format!(
-            "once it is repaired, `workerctl schedule resume '{}'` lets it go on",
+            "after you fix the cause, resume it with `workerctl schedule resume '{}'`",
             view.id
         )
     } else {
@@ -134,7 +134,10 @@ fn held(view: &ScheduleView) -> Option<Finding> {
 
 fn kept(view: &ScheduleView) -> Option<Finding> {
     let error = view.fallback_reason.as_ref()?;
-    let text = format!("{} is kept from before an error: {error}", view.id);
+    let text = format!(
+        "{} uses its last valid definition because of an error: {error}",
+        view.id
+    );
     let hint = "repair the file; `workerctl check` shows what is wrong with it";
     Some(Finding::new("schedules", State::Care, text).hint(hint))
 }
@@ -149,7 +152,7 @@ fn restored(view: &ScheduleView) -> Option<Finding> {
         restored.reason
     );
     let hint = format!(
-        "`workerctl schedule resume '{0}'` or `pause '{0}'` says how it is to go on",
+        "choose how it continues: `workerctl schedule resume '{0}'` or `pause '{0}'`",
         view.id
     );
     Some(Finding::new("schedules", State::Care, text).hint(&hint))

@@ -178,7 +178,8 @@ impl Service {
         let served = self.workspace.as_deref()?;
         if !same(served, &site.workspace) {
             let text = format!("{unit} serves {served}, not this workspace");
-            let hint = "`workerctl daemon install --user` makes a service of yours for this one";
+            let hint =
+                "`workerctl daemon install --user` installs a user service for this workspace";
             return Some(Finding::new(NAME, State::Hint, text).hint(hint));
         }
         let place = self.state_dir.as_deref()?;

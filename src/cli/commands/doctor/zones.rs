@@ -16,9 +16,10 @@ pub(super) fn zones(used: &BTreeSet<String>, now: Timestamp) -> Finding {
     let ours = version_compiled_in();
     let data = zones::data();
     let Some(directory) = data.directory else {
-        let text = format!("{ours}, as workerctl was built: the machine has none");
+        let text =
+            format!("{ours}, built into workerctl, because the machine has no time zone data");
         return Finding::new("zones", State::Hint, text)
-            .hint("install the package `tzdata`, and its updates count here too");
+            .hint("to receive updates, install the package `tzdata`");
     };
     let version = data.version.as_deref();
     let of = format!(

@@ -175,7 +175,7 @@ fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u64>) {
     if !may_be_workspace(&site.workspace) {
         if let Some(typed) = typed {
             let text = format!(
-                "`--typed {typed}` is for workspaces: without one no skill runs; `workerctl init` makes one"
+                "`--typed {typed}` needs a workspace, because no skill runs without one; `workerctl init` creates one"
             );
             diagnostic::warning(&mut session.io.err, &text);
         }
@@ -187,7 +187,7 @@ fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u64>) {
     let typed = match typed {
         Some(typed) => typed,
         None if session.io.can_ask => {
-            let question = "offer up to how many skills that run as tools of their own? [0]";
+            let question = "offer at most how many runnable skills as separate tools? [0]";
             session
                 .io
                 .ask(question)
@@ -196,7 +196,7 @@ fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u64>) {
                 .min(MCP_TYPED_MAX)
         }
         None => {
-            let text = "skills that run can be tools of their own: `--typed N` says how";
+            let text = "to offer runnable skills as separate tools, use `--typed N`";
             diagnostic::hint(&mut session.io.err, text);
             return;
         }
@@ -353,7 +353,7 @@ mod tests {
         console.terminal = false;
         let line = ["mcp", "install", "--client", "claude"];
         let left = console.perform(&line);
-        assert!(left.err.contains("`--typed N` says how"), "{left:?}");
+        assert!(left.err.contains("use `--typed N`"), "{left:?}");
         let left = console.perform(&[&line[..], &["--typed", "7", "--print"]].concat());
         assert!(left.err.contains("mcp: {typed: 7}"), "{left:?}");
         assert!(!left.out.contains("typed"), "{left:?}");

@@ -100,7 +100,8 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
         imported.print(session);
     }
     if may_have_users {
-        let text = "every command begins with the name of a user: if they are users, `--system` reads them so";
+        let text =
+            "every command seems to begin with a user name: if so, import the file with `--system`";
         diagnostic::warning(&mut session.io.err, text);
     }
     Ok(imported.exit())
@@ -336,7 +337,7 @@ impl Imported<'_> {
         }
         if self.crontab.jobs.iter().any(|job| job.timezone.is_none()) {
             let text = format!(
-                "times without `CRON_TZ` are of the workspace's zone, {}; cron took those of the machine",
+                "times without `CRON_TZ` now use the workspace's time zone, {}; cron used the machine's",
                 self.zone
             );
             diagnostic::hint(err, &text);

@@ -168,7 +168,7 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
         None => line,
     };
     match &view.fallback_reason {
-        Some(_) => line.styled(CARE, " (kept from before an error)"),
+        Some(_) => line.styled(CARE, " (error: last valid definition in use)"),
         None => line,
     }
 }

@@ -128,7 +128,7 @@ fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic>
 fn waits(id: &str, event: &WaitingEvent, zone: Zone) -> String {
     let (due, starts) = (event.due.rfc3339_in(zone), event.starts.rfc3339_in(zone));
     format!(
-        "{id}: what was due at {due} is not decided yet; it waits, and runs at {starts} at the earliest"
+        "{id}: the slot or event due at {due} is still pending; it runs at {starts} at the earliest"
     )
 }
 

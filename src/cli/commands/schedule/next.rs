@@ -91,7 +91,7 @@ fn print_notes(next: &Upcoming<'_>, session: &mut Session<'_>) {
     for (view, at) in &next.given_up {
         let at = at.rfc3339_in(zone_of(view));
         let text = format!(
-            "{}: only looked up to {at}, for so much does not run",
+            "{}: the search stopped at {at}, because too many slots do not run",
             view.id
         );
         diagnostic::warning(err, &text);

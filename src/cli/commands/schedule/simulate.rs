@@ -144,7 +144,7 @@ fn refused(error: &ScenarioError, zone: Zone) -> Diagnostic {
     let (code, message, hint) = match error {
         ScenarioError::Backwards => (
             "simulation_backwards",
-            "`--to` does not lie behind `--from`".to_owned(),
+            "`--to` must be after `--from`".to_owned(),
             "examples: `--to +7d`, `--to 2026-12-24`".to_owned(),
         ),
         ScenarioError::TooLong => (
@@ -190,7 +190,7 @@ fn stretch(text: &str, now: Timestamp, zone: Zone) -> Result<(Timestamp, Timesta
     let from = ahead(parts.0, now, zone)?;
     let to = ahead(parts.1, from, zone)?;
     if to <= from {
-        let message = format!("`--down {text}` does not end behind its begin");
+        let message = format!("`--down {text}` must end after it begins");
         return Err(Diagnostic::new(Kind::Usage, "stretch_backwards", message)
             .hint("write the earlier time first: `--down 2026-12-24T18:00/2026-12-24T20:00`"));
     }
@@ -290,7 +290,7 @@ fn said(
                     .hint("`workerctl schedule list` lists them"));
             }
             (Some(one), Some(other)) => {
-                let message = format!("`{skill}` is `{one}` and `{other}`");
+                let message = format!("`{skill}` is ambiguous: it matches `{one}` and `{other}`");
                 return Err(Diagnostic::new(Kind::Usage, "skill_ambiguous", message)
                     .hint("write `worker/skill`"));
             }
@@ -390,7 +390,11 @@ fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
 
 fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
     let overlaps = &simulation.overlaps;
-    heading(out, "meets an earlier run of its schedule", overlaps.len());
+    heading(
+        out,
+        "overlaps an earlier run of its schedule",
+        overlaps.len(),
+    );
     for overlap in overlaps.iter().take(LINES_MAX) {
         let then = match overlap.then {
             Met::Skipped => "is left out",
@@ -405,7 +409,7 @@ fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
         }
         let due = overlap.due.rfc3339_in(zone);
         let line = format!(
-            "  {due}  {}  meets that of {}, and {then}",
+            "  {due}  {}  overlaps that of {}, and {then}",
             overlap.schedule,
             met.join(", ")
         );

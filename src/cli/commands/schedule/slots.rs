@@ -157,7 +157,7 @@ pub(super) const fn meaning(status: SlotStatus) -> &'static str {
     match status {
         SlotStatus::Ran => "in time",
         SlotStatus::CaughtUp => "it could not run at its slot",
-        SlotStatus::Backfilled => "a person asked for it afterwards",
+        SlotStatus::Backfilled => "run afterwards by `schedule backfill`",
         SlotStatus::SkippedOverlap => "an earlier run had not ended",
         SlotStatus::Missed => "missed: the daemon was down, or it came too late",
         SlotStatus::Paused => "the schedule was paused",

@@ -121,7 +121,10 @@ fn plain(path: &Path) -> Result<&str, Diagnostic> {
         !text.chars().any(char::is_control) && !text.ends_with(['\\', ' '])
     });
     text.ok_or_else(|| {
-        let text = format!("`{}` cannot stand in a unit", path.display());
+        let text = format!(
+            "the path `{}` cannot be used in a systemd unit",
+            path.display()
+        );
         Diagnostic::new(Kind::Usage, "unit_path", text).hint(
             "rename it: no control characters, and neither a blank nor a backslash at its end",
         )

@@ -55,7 +55,7 @@ fn of_engine(known: &Known) -> Vec<Obstacle> {
                 "the disk of {} is full: no run is accepted",
                 status.state_dir
             );
-            let hint = "make room there, nothing has to be restarted";
+            let hint = "free some space; no restart is needed";
             found.push(Obstacle::new("disk_full", text, hint));
         }
         FILE_SIZE_LIMIT => {
@@ -141,7 +141,10 @@ fn of_schedule(known: &Known, one: &Scheduled) -> Vec<Obstacle> {
         found.push(Obstacle::new("held", why, check));
     }
     if let Some(error) = &view.fallback_reason {
-        let text = format!("{} is kept from before an error: {error}", view.id);
+        let text = format!(
+            "{} uses its last valid definition because of an error: {error}",
+            view.id
+        );
         found.push(Obstacle::new("kept_schedule", text, check));
     }
     // What is wrong with the skill itself is told once.

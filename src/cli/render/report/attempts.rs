@@ -106,7 +106,7 @@ pub(super) fn refused_by_sandbox(out: &mut Stream<'_>, detail: &RunDetail) {
         0 => return,
         1 if !refused => return,
         1 => {
-            "it ran in the sandbox (level 1), which may have refused that; `sandbox: {write: [DIR]}` in its definition grants a directory that is there; `reads`, `network` and `unix_sockets` let more through, `off` everything: docs/reference/sandbox.md"
+            "it ran in the sandbox (level 1), which may have caused this; `sandbox: {write: [DIR]}` in its definition allows writing to an existing directory; `reads`, `network` and `unix_sockets` lift other restrictions, `off` lifts all: docs/reference/sandbox.md"
         }
         _ => {
             "it ran in a container (level 2): its home, `/tmp` and `/var/tmp` are empty, and only paths that `sandbox` grants are visible there: docs/reference/sandbox.md"

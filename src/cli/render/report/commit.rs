@@ -20,7 +20,7 @@ pub(crate) fn unlanded_hint(summary: &RunSummary) -> Option<Line> {
     let diff = not_landed(summary)?;
     let kept = format!("refs/workerctl/runs/{}/commit", summary.run);
     Some(Line::of(DIM, "hint: ").text(format!(
-        "nothing of it lands: `{diff}` shows what it changed, `git merge --squash {kept}` applies it"
+        "its changes did not land: `{diff}` shows them, `git merge --squash {kept}` applies them"
     )))
 }
 
@@ -76,7 +76,7 @@ fn made_by_the_skill(out: &mut Stream<'_>, summary: &RunSummary) {
     let shown: Vec<&String> = shown.collect();
     let left = made.count.saturating_sub(shown.len() as u64);
     if left > 0 {
-        let text = format!("{left} earlier ones of the skill itself");
+        let text = format!("{left} earlier commits by the skill itself");
         field(out, "commit", &text);
     }
     for commit in shown.into_iter().rev() {

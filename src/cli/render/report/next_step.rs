@@ -9,9 +9,9 @@ pub(crate) fn next_step(summary: &RunSummary) -> Option<String> {
     if matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
         let settle = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
         return Some(if summary.mutating {
-            format!("look at its changes, `workerctl diff {run}`, then {settle}")
+            format!("review its changes with `workerctl diff {run}`, then run {settle}")
         } else {
-            format!("look whether the work was done, then {settle}")
+            format!("check whether the work was done, then run {settle}")
         });
     }
     summary.kept_commit.as_ref()?;
@@ -20,7 +20,7 @@ pub(crate) fn next_step(summary: &RunSummary) -> Option<String> {
     {
         // `land` puts exactly what was verified on the branch, so it is refused after a conflict.
         return Some(format!(
-            "`workerctl diff {run}`, `git cherry-pick refs/workerctl/runs/{}/commit`, resolve, then `workerctl discard {run}`; or `workerctl retry {run}`",
+            "review `workerctl diff {run}`, run `git cherry-pick refs/workerctl/runs/{}/commit`, resolve the conflicts, then run `workerctl discard {run}`; or run it again: `workerctl retry {run}`",
             summary.run
         ));
     }

@@ -71,7 +71,7 @@ fn what_was_not_verified_is_never_shown_as_if_it_were() {
     detail.results.commit = StepResult::skipped("not_mutating");
     xtest::assert_text!(shown(&detail), @r"
     ✓ repo-steward/weekly-changes succeeded, unverified in 4.2s  run 03zevfqf
-      unverified: no check that has to pass was run
+      unverified: no required check ran
       outputs
         workspace/reports/weekly.md  1.2 KiB
       commit     none: the skill is not mutating, its outputs stay in the work tree

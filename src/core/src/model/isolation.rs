@@ -47,7 +47,7 @@ impl Default for TreeLimits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BranchNameError {
     /// Git means something else by it.
-    #[error("git means something else by it")]
+    #[error("it is a name reserved by git")]
     Reserved,
     /// It would be taken for an option.
     #[error("it begins with `-`")]
@@ -121,9 +121,9 @@ mod tests {
         }
         assert_eq!(branch_name("refs/heads/a/b"), Ok("a/b"));
         for (name, why) in [
-            ("HEAD", "git means something else by it"),
-            ("refs/heads/HEAD", "git means something else by it"),
-            ("@", "git means something else by it"),
+            ("HEAD", "it is a name reserved by git"),
+            ("refs/heads/HEAD", "it is a name reserved by git"),
+            ("@", "it is a name reserved by git"),
             ("-b", "it begins with `-`"),
             ("refs/heads/-b", "it begins with `-`"),
             ("a b", "it holds a blank"),

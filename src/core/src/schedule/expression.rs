@@ -164,7 +164,7 @@ fn nickname(whole: Piece) -> Result<&'static str, ExpressionError> {
         return Err(ExpressionError::new(
             ExpressionError::REBOOT,
             whole.range(),
-            "`@reboot` has no place in a calendar",
+            "`@reboot` is not supported in a cron expression",
             "it is a trigger of its own: it fires once after each start of the machine",
         ));
     }

@@ -338,11 +338,11 @@ fn looks_special(upper: &str) -> bool {
 fn misplaced(field: Field, item: Piece) -> ExpressionError {
     let hint = match field {
         Field::DayOfMonth => {
-            "here stand `L`, `LW`, `L-3` and `15W`, each as an item of its own; \
+            "this field accepts `L`, `LW`, `L-3` and `15W`, each as an item of its own; \
              `5#2` and `5L` belong to the day of the week"
         }
         Field::DayOfWeek => {
-            "here stand `5#2` and `5L`, each for one weekday; `L`, `LW` and `15W` belong to the day of the month"
+            "this field accepts `5#2` and `5L`, each for one weekday; `L`, `LW` and `15W` belong to the day of the month"
         }
         _ => "`L`, `W` and `#` belong to the fields of days",
     };

@@ -22,7 +22,7 @@ pub enum ManualRefused {
     #[error("the schedule has ended")]
     Ended,
     /// It has led to as many runs as it may.
-    #[error("it has led to {0} runs, as many as it may")]
+    #[error("it has reached its limit of {0} runs")]
     UsedUp(u64),
     /// An earlier run of the schedule has not ended.
     #[error("an earlier run of the schedule has not ended")]
@@ -37,7 +37,7 @@ pub enum ManualRefused {
     #[error("its status is not decided yet")]
     NotDecided,
     /// Its row tells of slots of another definition.
-    #[error("the schedule was another one then, and has a row of that time")]
+    #[error("the schedule had another definition then, and its history already covers that time")]
     OtherDefinition,
     /// Its row is no longer kept, so whether it ran cannot be told.
     #[error("the history of that time was deleted, so it is unknown whether it ran")]

@@ -9,8 +9,8 @@ pub(super) fn attempt_in_text(range: Range<usize>) -> TextProblem {
     TextProblem::error(
         "attempt_in_text",
         range,
-        "the number of the attempt is not known to this text, which serves all of them",
-        "leave it out; `{run}` tells runs apart, and the command may name `{attempt}`",
+        "the attempt number is not available here, because this text is used for all attempts",
+        "remove it; use `{run}` to distinguish runs, and `{attempt}` only in the command",
     )
 }
 

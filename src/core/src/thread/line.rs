@@ -49,7 +49,7 @@ pub enum RecordError {
         reason: String,
     },
     /// Lines are missing, repeated or out of order.
-    #[error("line {found} is where line {expected} is due")]
+    #[error("found line {found} instead of line {expected}")]
     Number {
         /// The number that is due.
         expected: u64,

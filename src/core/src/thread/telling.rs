@@ -32,7 +32,7 @@ pub(super) fn sentence(story: &Story<'_>) -> String {
         Outcome::Unknown { why } => format!("ended with an unknown outcome ({why})"),
     };
     let settled = match &story.resolution_note {
-        Some(note) => format!("; a person settled this: {note}"),
+        Some(note) => format!("; a user resolved it: {note}"),
         None => String::new(),
     };
     format!("{} {text}{settled}{}.", spec.skill, put_back(story))
@@ -123,7 +123,7 @@ pub(super) fn next_steps(story: &Story<'_>) -> Vec<String> {
             let summary = story.summary.build(story.spec, &story.run, None);
             if summary.unverified || (summary.outcome.is_none() && unproven(story)) {
                 steps.push(format!(
-                    "look at its result yourself, no check did: `workerctl show {run}`"
+                    "review its result yourself, because no check ran: `workerctl show {run}`"
                 ));
             }
         }

@@ -109,7 +109,8 @@ impl Core {
             let is_under_way = !live.run.is_queued() && live.run.asked().is_none();
             live.lost = is_under_way && !live.run.is_finished();
             if live.lost {
-                live.waiting_for = Some("an engine to settle it: its owner was lost".to_owned());
+                live.waiting_for =
+                    Some("an engine to recover it: the engine that executed it crashed".to_owned());
             }
             turn.changed.insert(*run);
         }
@@ -239,15 +240,15 @@ fn within_lost(run: RunId) -> Diagnostic {
     Diagnostic::new(
         Kind::Conflict,
         "within_lost_run",
-        format!("this process stems from a command of run {run}, whose engine was lost"),
+        format!("this process was started by a command of run {run}, whose engine crashed"),
     )
-    .hint("start an engine outside of it, for instance the daemon: that ends the command and settles the run")
+    .hint("start an engine outside of it, for example the daemon: it ends the command and recovers the run")
 }
 
 fn describe(reason: &WaitingFor, early: Option<String>) -> String {
     match reason {
         WaitingFor::Place => "a free place".to_owned(),
-        WaitingFor::Worker(run) => format!("{}, earlier of its worker", run.short()),
+        WaitingFor::Worker(run) => format!("{}, an earlier run of its worker", run.short()),
         WaitingFor::Lease(Lease::Repository(_), run) => {
             format!("{}, which changes the same repository", run.short())
         }

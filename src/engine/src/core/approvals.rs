@@ -19,9 +19,9 @@ impl Core {
         let is_shown =
             live.is_some_and(|live| approval::digest(&live.spec, &live.run) == approval.digest);
         if !is_shown {
-            let message = format!("{} is not what was looked at any more", run.short());
+            let message = format!("{} changed after it was reviewed", run.short());
             let refused = Diagnostic::new(Kind::Conflict, "approval_changed", message);
-            return Err(refused.hint(format!("look again: `workerctl show {}`", run.short())));
+            return Err(refused.hint(format!("review it again: `workerctl show {}`", run.short())));
         }
         let approval = approval.clone();
         self.record(turn, run, Event::Approved { approval });

@@ -237,7 +237,7 @@ fn refused_for(shortage: Shortage) -> Diagnostic {
         ),
         Shortage::FileSize => (
             format!("the store cannot grow, {shortage}: nothing new is accepted"),
-            "raise it: `prlimit --fsize=unlimited --pid` with the process of the engine, and work goes on by itself within seconds; for good `LimitFSIZE=infinity` in its unit",
+            "raise the limit: run `prlimit --fsize=unlimited --pid` with the process id of the engine, and work resumes by itself within seconds; to make it permanent, set `LimitFSIZE=infinity` in its unit",
         ),
     };
     Diagnostic::new(Kind::Blocked, shortage.code(), message).hint(hint)

@@ -69,7 +69,7 @@ impl Performer {
                     self.parts.expiry.swept(found.clock);
                     self.complete_threads();
                 }
-                Err(error) => tracing::warn!(%error, "what is over is not forgotten"),
+                Err(error) => tracing::warn!(%error, "expired data could not be deleted"),
             }
             self.let_go_of_memory();
             if !overdue.runs.is_empty() {
@@ -81,7 +81,7 @@ impl Performer {
         if !piece.is_empty()
             && let Err(error) = self.forget_runs(&piece)
         {
-            tracing::warn!(%error, "what is over is not forgotten");
+            tracing::warn!(%error, "expired data could not be deleted");
             overdue.runs.clear();
         }
         if overdue.runs.is_empty() && overdue.compacts && !self.is_at_work() {
@@ -299,7 +299,10 @@ impl Performer {
                 }
                 store.commit(&Batch { writes })?;
             }
-            tracing::info!(schedule = id, "what was remembered of it is forgotten");
+            tracing::info!(
+                schedule = id,
+                "the stored state of a removed schedule is deleted"
+            );
             let writes = vec![Write::ForgetSchedule(id.clone())];
             store.commit(&Batch { writes })?;
         }
@@ -336,7 +339,7 @@ impl Performer {
             })
             .and_then(|_| self.forget_schedules(gone));
         if let Err(error) = swept {
-            tracing::warn!(%error, "what is over is not forgotten");
+            tracing::warn!(%error, "expired data could not be deleted");
         }
     }
 }
@@ -361,7 +364,7 @@ fn log_forgotten(forgot: &Forgot) {
             oldest = time(forgot.oldest),
             newest = time(forgot.newest),
             thread_bytes = forgot.thread_bytes,
-            "runs that `retention` does not keep are forgotten, with journal and thread"
+            "runs beyond the limits of `retention` are deleted, with their journals and threads"
         );
     }
 }

@@ -18,6 +18,10 @@ use crate::model::RunId;
 use crate::model::evidence::{HeldOutput, HeldResult};
 use crate::model::outcome::{Failure, Step};
 
+/// Size of the largest output that is put aside. Its digest is computed several times, also of holes, which take no space
+/// on the disk: a run could otherwise keep its engine busy for hours with a file of terabytes.
+const BYTES_MAX: u64 = 16 << 30;
+
 impl Performer {
     /// Puts the result aside for a person; `None` where there is nothing of it to ask about.
     pub(super) fn hold(
@@ -81,8 +85,15 @@ impl Performer {
         );
         let mut outputs = Vec::new();
         for path in ignored {
-            if from.stamp(path).map_err(refused)?.is_none() {
+            let Some(stamp) = from.stamp(path).map_err(refused)? else {
                 continue;
+            };
+            if stamp.bytes > BYTES_MAX {
+                let message = format!(
+                    "`{path}` has {} bytes; an output that git ignores can have 16 GiB if the result waits for approval",
+                    stamp.bytes
+                );
+                return Err(Failure::new(Step::Commit, "output_not_held", message));
             }
             copy(&from, &to, path, work.spec.run).map_err(refused)?;
             outputs.push(measured(&place, path).map_err(io)?);
@@ -169,7 +180,7 @@ impl Performer {
         ];
         for error in removed.into_iter().filter_map(Result::err) {
             if error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(%run, %error, "what was put aside for the run was left");
+                tracing::warn!(%run, %error, "the outputs that were stored for the approval of the run could not be removed");
             }
         }
     }

@@ -311,7 +311,7 @@ fn moved(work: &Work, tip: Option<Oid>, conflicts: &[RepoPath]) -> Result<Tried,
         return Ok(Tried::Ended(Event::TargetMoved { tip }));
     }
     let message = if conflicts.is_empty() {
-        format!("`{short}` moved to {tip}, and commits that the run made are not made again on it")
+        format!("`{short}` moved to {tip}, and commits that the run made are not rebased onto it")
     } else {
         let named = conflicts
             .iter()

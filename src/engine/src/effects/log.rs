@@ -171,7 +171,7 @@ impl Logs {
         let writer = match &masker {
             Ok(masker) => self.open_writer(spec, masker.clone()),
             Err(error) => {
-                tracing::error!(run = %spec.run, %error, "nothing is logged, for it could not be masked");
+                tracing::error!(run = %spec.run, %error, "nothing is logged for this run, because its secrets could not be masked");
                 refusal = refusal.or_else(|| Some(error.to_string()));
                 None
             }

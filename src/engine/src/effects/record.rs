@@ -358,7 +358,7 @@ fn refuse_written_destinations(
         if workspace.stamp(path).ok().is_some_and(|now| now != *before) {
             state.written = false;
             state.problem = Some(format!(
-                "`{path}` was written by its path while the run worked; the command writes it by its placeholder, `{{{}}}`",
+                "`{path}` was written directly during the run; the command must write it through its placeholder, `{{{}}}`",
                 output.name
             ));
         }

@@ -77,7 +77,7 @@ fn is_full(failure: &Failure) -> bool {
 fn waits(work: &Work) -> bool {
     tracing::error!(
         run = %work.spec.run,
-        "there is no space for the tree of the next attempt: it is tried again until there is"
+        "there is no space for the worktree of the next attempt: retrying until there is"
     );
     for _ in 0..RETRY_FULL.as_millis() / LOOK.as_millis() {
         if work.stop.requested().is_some() {

@@ -44,10 +44,10 @@ impl Performer {
         Ok(match count {
             0 => None,
             1 => Some(format!(
-                "1 path that git ignores was not taken over: {shown}; `keep` keeps it for the next run"
+                "1 path that git ignores is not part of the result: {shown}; list it in `keep` to keep it for the next run"
             )),
             _ => Some(format!(
-                "{count} paths that git ignores were not taken over: {shown}; `keep` keeps them for the next run"
+                "{count} paths that git ignores are not part of the result: {shown}; list them in `keep` to keep them for the next run"
             )),
         })
     }

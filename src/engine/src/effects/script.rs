@@ -68,7 +68,7 @@ impl Performer {
         let branch = work.spec.tree.as_ref()?.branch();
         scratch.join(DIRECTORY).exists().then(|| {
             format!(
-                "`{path}` is not committed on `{branch}` as it is in the checkout, so a copy outside of the run's tree ran"
+                "`{path}` in the checkout is not the version that is committed on `{branch}`, so a copy outside of the worktree was executed"
             )
         })
     }

@@ -141,7 +141,7 @@ impl Performer {
             return;
         };
         if let Err(error) = lock(&tree).retire() {
-            tracing::warn!(run = %work.spec.run, %error, "a later run may use the worktree of processes that could not be ended");
+            tracing::warn!(run = %work.spec.run, %error, "processes of the run could not be ended, and a later run may use the same worktree");
         }
     }
 
@@ -222,7 +222,7 @@ impl Performer {
             return;
         };
         if let Err(error) = git::drop_refs(Path::new(&spec.workdir), &run) {
-            tracing::warn!(run = %work.spec.run, %error, "what was kept for the run could not be dropped");
+            tracing::warn!(run = %work.spec.run, %error, "the kept refs of the run could not be deleted");
         }
     }
 

@@ -65,7 +65,7 @@ fn failed(ran: &Ran) -> Failure {
         .rfind(|line| !line.trim().is_empty());
     let said = said.map_or_else(String::new, |line| format!(": {}", line.trim()));
     let message = format!(
-        "whether there is anything to do could not be found out: the wake gate ended with {}{said}",
+        "the wake gate did not determine whether there is work: it ended with {}{said}",
         ran.ended.describe()
     );
     Failure::new(Step::Validate, "wake_failed", message)

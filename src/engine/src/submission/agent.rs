@@ -110,7 +110,7 @@ fn check_program(
 ) -> Result<(), Diagnostic> {
     let refused = |what: &str, hint: &str| {
         let message = format!("`{}` asks for {what}", skill.address);
-        let message = format!("{message}, which `{}` cannot be given", program.cli);
+        let message = format!("{message}, which `{}` does not support", program.cli);
         Err(Diagnostic::new(Kind::Blocked, "program_lacks", message).hint(hint))
     };
     if !conditions.toolsets.is_empty() {
@@ -123,7 +123,7 @@ fn check_program(
     if restricts && !program.restricts_tools() {
         return refused(
             "`allowed-tools` or `disallowed-tools`",
-            "let a program execute it that can be held to them, such as `claude`",
+            "use an agent program that supports them, such as `claude`",
         );
     }
     Ok(())

@@ -53,7 +53,7 @@ impl Submitting<'_> {
         let workdir = std::fs::canonicalize(&facts.workdir).unwrap_or(facts.workdir);
         if !self.workspace_root().starts_with(&workdir) && git::is_submodule(&workdir) {
             let message = format!(
-                "`{}` would commit in the submodule `{}`, of which the repository around it holds another commit",
+                "`{}` would commit in the submodule `{}`, whose commit is pinned by the outer repository",
                 self.skill.address,
                 workdir.display()
             );

@@ -47,7 +47,7 @@ pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<()
             &ORIGIN,
             "a request of a page that may not ask was refused",
         );
-        let why = "Forbidden: this origin may not ask; `mcp: {http: {origins: […]}}` lists those that may";
+        let why = "Forbidden: this origin is not allowed; `mcp: {http: {origins: […]}}` lists those that are";
         return Err(reply::refusal(StatusCode::FORBIDDEN, why).into());
     }
     if parts.method == Method::OPTIONS && headers.contains_key(ORIGIN) {

@@ -289,7 +289,7 @@ impl HttpServer {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the Model Context Protocol over HTTP ended in disorder");
+            tracing::error!("the HTTP server of the Model Context Protocol panicked");
         }
     }
 }
@@ -311,7 +311,7 @@ fn known_stream(session: &session::Session, headers: &HeaderMap) -> Result<(), E
         return Ok(());
     }
     Err(extract::invalid(
-        "the stream of this `Last-Event-ID` is not known, or not kept any more: what was asked there is to be asked again",
+        "the stream of this `Last-Event-ID` is unknown or no longer stored: send the request again",
     )
     .into())
 }

@@ -24,10 +24,10 @@ pub(super) enum SessionError {
     #[error("the session has ended")]
     Ended,
     /// No more fit in.
-    #[error("there are as many sessions as there may be")]
+    #[error("the maximum number of sessions is reached")]
     Full,
     /// What is to be gone on with is not kept any more.
-    #[error("what followed this event is not kept any more")]
+    #[error("the events after this one are no longer stored")]
     NotKept,
 }
 

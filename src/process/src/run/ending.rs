@@ -49,6 +49,7 @@ impl Watch<'_> {
     /// Halts the whole tree, so that it cannot grow while it is looked at, and kills it.
     pub(super) fn kill(&mut self, now: Instant) {
         self.phase = Phase::Killing {
+            since: now,
             until: after(now, KILLED_WAIT),
         };
         self.child.urgency.get_or_insert_with(Urgency::raise);
@@ -73,6 +74,7 @@ impl Watch<'_> {
         self.awaited = None;
         // To halt very many takes its time.
         self.phase = Phase::Killing {
+            since: now,
             until: after(Instant::now(), KILLED_WAIT),
         };
     }

@@ -141,7 +141,7 @@ fn lost_commits_are_found_out() {
     fs::rename(kept, dir.path().join("db")).unwrap();
     let error = open(dir.path()).unwrap_err().to_string();
     assert!(
-        error.contains("3 commits were durable and 2 are there"),
+        error.contains("3 commits were synced to disk, but only 2 are present"),
         "{error}"
     );
     let report = verify(dir.path()).unwrap();

@@ -179,7 +179,7 @@ fn searches_are_bounded() {
     rig.bounds.visited_max = 12;
     for (tool, arguments) in [(Glob, glob), (Grep, grep)] {
         let reply = rig.works(tool, arguments);
-        assert!(reply.contains("it ends after 12 entries"), "{reply}");
+        assert!(reply.contains("stopped after 12 entries"), "{reply}");
     }
 }
 

@@ -54,8 +54,9 @@ impl Environment {
             "SHELL" => self.set_shell(crontab, line, value),
             "CRON_TZ" => self.zone = zone(crontab, line, name, value),
             "TZ" => {
-                let message = "`TZ` is what commands see, as with cron: slots do not follow it";
-                let hint = "where they are meant to, write `CRON_TZ` in its place";
+                let message =
+                    "`TZ` is only set for commands, as in cron: it does not affect the slots";
+                let hint = "to change the time zone of the slots, write `CRON_TZ` instead";
                 crontab.note(line, message, Some(hint.to_owned()));
                 self.export(name, value);
             }
@@ -127,7 +128,7 @@ fn zone(crontab: &mut Crontab, line: usize, name: &str, value: &str) -> Option<S
         return Some(text.to_owned());
     }
     let message = format!(
-        "`{name}={value}` is no time zone: what follows is due by the zone of the workspace"
+        "`{name}={value}` is not a time zone: the jobs that follow use the workspace's time zone"
     );
     let hint = "write an IANA name such as `Europe/Berlin`".to_owned();
     crontab.note(line, message, Some(hint));

@@ -125,7 +125,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, LineRefused> {
             hint: match form {
                 Form::User => "write a command behind the times".to_owned(),
                 Form::System => {
-                    "the form of the system has a user before the command; `--user` reads it without".to_owned()
+                    "in a system crontab, a user name precedes the command; use `--user` if this file has no user names".to_owned()
                 }
             },
         });

@@ -247,9 +247,9 @@ fn job(
     }
     if let Some(word) = command::leaves_behind(&parsed.command) {
         let message = format!(
-            "`{word}` lets something go on behind the job: a run ends with its command, and what that left behind is ended too"
+            "`{word}` leaves a process running after the job: a run ends with its command, and remaining processes are ended too"
         );
-        let hint = "take it away: a run may last as long as its `timeout` lets it";
+        let hint = "remove it: a run may last up to its `timeout`";
         crontab.note(line, message, Some(hint.to_owned()));
     }
     crontab.jobs.push(CronJob {

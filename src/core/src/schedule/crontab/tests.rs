@@ -191,7 +191,7 @@ fn what_a_job_leaves_running_is_told() {
     for (command, word) in table {
         let crontab = user(&format!("0 1 * * * {command}\n"));
         let told = crontab.notes.first().map(|note| note.message.clone());
-        let expected = word.map(|word| format!("`{word}` lets something go on"));
+        let expected = word.map(|word| format!("`{word}` leaves a process running"));
         let begins = expected
             .as_ref()
             .is_none_or(|one| told.as_ref().unwrap().starts_with(one));

@@ -183,8 +183,9 @@ pub(super) fn left(text: &str, left: &UnboundName) -> TextProblem {
     let written = text.get(range.clone()).unwrap_or_default();
     let name = written.trim_matches(['{', '}']);
     if left.is_built_in {
-        let message =
-            format!("`{written}` between single quotes is text: only declared names count there");
+        let message = format!(
+            "`{written}` in single quotes is literal text: only declared names are replaced there"
+        );
         let hint = format!(
             "write it between double quotes, or as `{{builtin.{name}}}`; for the text, `\\{written}`"
         );
@@ -265,7 +266,7 @@ pub(super) fn doubtful(text: &str, range: Range<usize>, doubt: Doubt, line: usiz
         "unread_shell",
         range,
         format!(
-            "`{written}` follows a point that cannot be read with certainty: {}, in line {line}",
+            "`{written}` follows shell text that cannot be parsed reliably: {}, in line {line}",
             doubt.why
         ),
         doubt.hint,

@@ -74,7 +74,7 @@ impl OperandWalk<'_> {
             if before == "-C" {
                 self.set(
                     i,
-                    Role::Code("name a function of the text behind `-C`, which bash runs"),
+                    Role::Code("write the name of a function after `-C`, because bash executes it"),
                 );
                 continue;
             }

@@ -253,7 +253,7 @@ pub(super) const TOOLS: &[Tool] = &[
             "socat",
         ],
         operands: Operands::All,
-        remedy: "run the command itself: what these words say is read a second time",
+        remedy: "run the command directly: these words are parsed a second time",
         ..NONE
     },
     Tool {

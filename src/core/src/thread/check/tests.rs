@@ -113,9 +113,9 @@ fn every_accident_of_a_log_is_told_with_its_place() {
         ),
         (
             |lines| drop(lines.remove(5)),
-            "line 6 is where line 5 is due",
+            "found line 6 instead of line 5",
         ),
-        (|lines| lines.swap(7, 8), "line 8 is where line 7 is due"),
+        (|lines| lines.swap(7, 8), "found line 8 instead of line 7"),
         (
             |lines| lines.truncate(29),
             "its log is cut off: 29 of 31 lines are there",
@@ -134,7 +134,7 @@ fn every_accident_of_a_log_is_told_with_its_place() {
         ),
         (
             |lines| lines.push(lines[30].clone()),
-            "line 30 is where line 31 is due",
+            "found line 30 instead of line 31",
         ),
         (
             |lines| {

@@ -81,7 +81,7 @@ impl Chain {
     pub fn relink(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
         let unreadable = || RecordError::Unreadable {
             line: self.next,
-            reason: "its hash is not where it was written".to_owned(),
+            reason: "its hash was moved or replaced written".to_owned(),
         };
         let rest = line.strip_prefix(b"{\"line\":").ok_or_else(unreadable)?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -26,7 +26,7 @@ impl Lent {
         let own_home = own_home.ok_or("the engine has no `HOME`, so it has no login to lend")?;
         let own = Path::new(own_home).join(file);
         let refused =
-            |error: &io::Error| format!("the login `{}` cannot be lent: {error}", own.display());
+            |error: &io::Error| format!("the login `{}` cannot be copied: {error}", own.display());
         let content = read(&own).map_err(|error| refused(&error))?;
         let copy = home.join(file);
         write_new(&copy, &content).map_err(|error| refused(&error))?;

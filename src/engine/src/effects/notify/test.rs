@@ -126,7 +126,7 @@ impl Performer {
         }
         if trials.len() > TRIED_MAX {
             let message = format!(
-                "there are {} ways of telling, and at most {TRIED_MAX} are tried",
+                "there are {} notification channels, and at most {TRIED_MAX} can be tested at once",
                 trials.len()
             );
             let hint = "name the skill or the schedule: `--for NAME`";
