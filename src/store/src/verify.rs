@@ -131,7 +131,7 @@ pub(super) fn walk(
             );
         }
         Said::Nothing | Said::Damaged => {
-            report.fault(None, "the witness file is missing or damaged".to_owned())
+            report.fault(None, "the witness file is missing or damaged".to_owned());
         }
         Said::Commits(_) | Said::Newer(_) => {}
     }
