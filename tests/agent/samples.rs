@@ -90,7 +90,7 @@ fn an_instance_cannot_be_given_another_value_and_the_template_never_runs() {
         .expect_code(0);
     let template = rig.run(&["cfo-{company}/mrr"]).expect_code(6);
     assert!(
-        template.stderr.contains("contains a placeholder"),
+        template.stderr.contains("holds a placeholder"),
         "{template:?}"
     );
     let workers = rig.workspace.json(&["workers"]);
