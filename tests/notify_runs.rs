@@ -153,7 +153,7 @@ fn a_mutating_run_is_named_with_its_branch_its_push_and_its_commit() {
 
 #[test]
 fn each_form_links_to_the_page_of_the_run() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = crate::workspace::listen_on_quiet_port();
     let address = free.local_addr().unwrap();
     drop(free);
     for form in ["json", "slack", "ntfy", "healthchecks"] {

@@ -207,7 +207,7 @@ fn an_output_of_a_terabyte_that_git_ignores_does_not_wait_for_approval() {
     let done = workspace.run(&["run", "hole"]);
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.stdout.contains("output_not_held"), "{done:?}");
-    assert!(done.stdout.contains("can have 16 GiB"), "{done:?}");
+    assert!(done.stdout.contains("can have at most 16 GiB"), "{done:?}");
 }
 
 #[test]

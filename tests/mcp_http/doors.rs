@@ -204,7 +204,7 @@ fn a_credential_of_the_unit_is_found() {
 
 #[test]
 fn a_port_that_is_taken_ends_the_start() {
-    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let held = crate::workspace::listen_on_quiet_port();
     let address = held.local_addr().unwrap();
     let (workspace, _gate) = workspace("");
     workspace.write(

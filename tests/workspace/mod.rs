@@ -424,3 +424,12 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Listens on a port that stays free after this listener is closed: the kernel assigns no port below 32768 by itself, and
+/// each test process begins its search elsewhere.
+pub(crate) fn listen_on_quiet_port() -> std::net::TcpListener {
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    (first..32_768)
+        .find_map(|port| std::net::TcpListener::bind(("127.0.0.1", port)).ok())
+        .unwrap()
+}

@@ -33,7 +33,7 @@ pub(super) fn read(
     let (text, next, done) = lines(control, &run, from, limit)?;
     let phase = summary.phase.name();
     let more = match (done, goes_on) {
-        (false, _) => format!("the log goes on: call again with `from: {next}`"),
+        (false, _) => format!("the log continues: call again with `from: {next}`"),
         (true, true) => {
             format!(
                 "the run continues ({phase}): call again with `from: {next}` for what comes next"
@@ -106,7 +106,10 @@ pub(super) fn whole(control: &dyn Control, run: &str) -> Result<String, Diagnost
     text.push_str(&log);
     if !done {
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "[the log goes on: `read_thread` with `from: {next}`]");
+        let _ = writeln!(
+            text,
+            "[the log continues: `read_thread` with `from: {next}`]"
+        );
     }
     Ok(text)
 }

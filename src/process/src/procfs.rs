@@ -359,12 +359,12 @@ pub(super) fn lock_limit_of(pid: u32) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Returns the numbers of `pid` in its namespaces, from that of the reader inwards. Empty if they cannot be read.
-pub(super) fn numbers_of(pid: u32) -> Vec<u32> {
+/// Returns the process IDs of `pid` in its PID namespaces, that of the reader first. Empty if they cannot be read.
+pub(super) fn pids_in_namespaces(pid: u32) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    let numbers = line.into_iter().flat_map(str::split_ascii_whitespace);
-    numbers.filter_map(|number| number.parse().ok()).collect()
+    let pids = line.into_iter().flat_map(str::split_ascii_whitespace);
+    pids.filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// The inode numbers of the pipes that `pid` has open, as far as they may be read.

@@ -28,7 +28,7 @@ pub(super) fn send(process: &Stat, signal: Signal) {
     }
 }
 
-/// Returns true if this process would end by KILL as soon as it gets a processor: nothing else keeps it.
+/// Returns true if a process that was sent KILL ends as soon as it gets a processor.
 pub(super) fn waits_for_processor(process: &Stat) -> bool {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     process.state == b'R' && pid.is_some_and(|pid| test_kill_process(pid).is_ok())
@@ -42,4 +42,26 @@ pub(super) fn send_to_group(leader: Pid, signal: Signal) {
         matches!(sent, Ok(()) | Err(Errno::SRCH | Errno::PERM)),
         "the group of an unreaped child exists: {sent:?}"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_run_waits_for_a_processor() {
+        for (text, expected) in [("while :; do :; done", true), ("exec sleep 60", false)] {
+            let mut shell = std::process::Command::new("sh")
+                .args(["-c", text])
+                .spawn()
+                .unwrap();
+            let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
+            while waits_for_processor(&procfs::stat(shell.id()).unwrap()) != expected {
+                assert!(std::time::Instant::now() < until, "{text}");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
+    }
 }

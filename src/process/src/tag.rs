@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::procfs::{lock_limit_of, numbers_of};
+use super::procfs::{lock_limit_of, pids_in_namespaces};
 
 /// The upper 16 bits of the tags of commands, so that a limit that somebody set is not taken for one.
 const SIGNATURE: u64 = 0x5743 << 48;
@@ -22,7 +22,7 @@ const SIGNATURE: u64 = 0x5743 << 48;
 /// The upper 16 bits of the tags of engines: a process that carries one is not a command of a run.
 const ENGINE_SIGNATURE: u64 = 0x5745 << 48;
 
-/// The lower bits of an engine's tag: its process number in its own namespace.
+/// The lower bits of an engine's tag: its process ID in its own namespace.
 const PID_MASK: u64 = 0xffff_ffff;
 
 /// The limit that this process was started with.
@@ -137,8 +137,8 @@ fn is_engine_tag(tag: u64) -> bool {
 
 /// Returns true if this tag of an engine was set by `pid` itself and not inherited.
 fn is_tag_of(tag: u64, pid: u32) -> bool {
-    let is_number = |number: u32| u64::from(number) == tag & PID_MASK;
-    is_number(pid) || numbers_of(pid).into_iter().any(is_number)
+    let is_in_tag = |pid: u32| u64::from(pid) == tag & PID_MASK;
+    is_in_tag(pid) || pids_in_namespaces(pid).into_iter().any(is_in_tag)
 }
 
 fn is_tag(value: u64) -> bool {

@@ -70,7 +70,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("disallowed-tools", TEXTS, "tools a model may not call, even if allowed").and_kept(),
     key("required_tools", TEXTS, "tools without which it does not start").and_kept(),
     key("disable-model-invocation", Flag, "models may not start it").default(Value("false")).and_kept(),
-    key("user-invocable", Flag, "`false`: users cannot start it").default(Value("true")).and_kept(),
+    key("user-invocable", Flag, "offered to users of MCP clients as a prompt").default(Value("true")).and_kept(),
     kept_as("argument-hint", TEXTS),
     key("preferred_model", Text, "model alias; an unknown one means `default`, with a warning")
         .see("models", "models-agents.md#models").default(Told("`model`, else `execution.model`, else `default`")).and_kept(),

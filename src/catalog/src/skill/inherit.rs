@@ -171,7 +171,6 @@ impl<'a> Builder<'a, '_> {
         asks.then(|| asked.resolve(lands, &self.worker.config.approval))
     }
 
-    /// Only instructions are held to `input_schema`; a command has its interface.
     /// Checks `input_schema`, and warns of keys that only skills with instructions use.
     pub(super) fn check_input_schema(&self, run: &RunText, report: &mut Report) {
         if *run == RunText::Instructions {

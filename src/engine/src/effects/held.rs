@@ -18,8 +18,8 @@ use crate::model::RunId;
 use crate::model::evidence::{HeldOutput, HeldResult};
 use crate::model::outcome::{Failure, Step};
 
-/// Size of the largest output that is put aside. Its digest is computed several times, also of holes, which take no space
-/// on the disk: a run could otherwise keep its engine busy for hours with a file of terabytes.
+/// Most bytes of an output that waits for approval. Its digest is computed several times. A sparse file of terabytes takes
+/// no space on the disk, but its digest would keep the engine busy for hours.
 const BYTES_MAX: u64 = 16 << 30;
 
 impl Performer {
@@ -90,7 +90,7 @@ impl Performer {
             };
             if stamp.bytes > BYTES_MAX {
                 let message = format!(
-                    "`{path}` has {} bytes; an output that git ignores can have 16 GiB if the result waits for approval",
+                    "`{path}` has {} bytes; an output that git ignores can have at most 16 GiB if the result waits for approval",
                     stamp.bytes
                 );
                 return Err(Failure::new(Step::Commit, "output_not_held", message));
