@@ -436,10 +436,7 @@ fn a_text_that_its_shell_cannot_read_is_refused_and_nothing_is_stored() {
     // The line within the block, and the line itself below it.
     assert!(out.contains("workers/w/worker.yaml:12:7"), "{out}");
     assert!(out.contains("echo two )"), "{out}");
-    assert!(
-        out.contains("hint: `/bin/sh -n` reports the same error"),
-        "{out}"
-    );
+    assert!(out.contains("hint: `/bin/sh -n` reports"), "{out}");
     for skill in ["bad", "check"] {
         for command in [["run", skill], ["render", skill]] {
             let left = place.output(&command);
