@@ -208,11 +208,11 @@ impl Globals {
                 Kind::NotFound,
                 NO_WORKSPACE,
                 format!(
-                    "neither `{}` nor any directory above it holds `workers/` or `{CONFIG_FILE}`",
+                    "neither `{}` nor any directory above it contains `workers/` or `{CONFIG_FILE}`",
                     cwd.display()
                 ),
             )
-            .hint("`workerctl init` makes a workspace here; `-C DIR` names one elsewhere");
+            .hint("`workerctl init` creates a workspace here; `-C DIR` selects another one");
             with_workers_below(refused, cwd)
         })
     }
